@@ -18,7 +18,7 @@ const byToken: BeforeHook = (request) => {
   return identity && { identity };
 };
 
-const look: Script = ({ step }) =>
+const look: Exclude<Script, readonly unknown[]> = ({ step }) =>
   step === 0 ? { toolCalls: [{ toolName: "look", input: {}, toolCallId: "c1" }] } : "Done.";
 
 interface Told {
@@ -29,16 +29,22 @@ interface Told {
 }
 
 interface Setup {
-  readonly script?: Script;
+  readonly script?: Exclude<Script, readonly unknown[]>;
   readonly tools?: (note: Note) => ToolSet;
   readonly settings?: Partial<Pick<Think, "messageConcurrency">>;
 }
 type Note = (where: string, identity: Identity | undefined) => void;
 
 async function noting({ script = look, tools, settings }: Setup = {}, children = {}) {
-  const model = scriptedModel(script);
   const told: Told[] = [];
   const note: Note = (where, identity) => told.push({ where, identity, current: getCurrentAgent().identity });
+  const model = scriptedModel((call) => {
+    // A provider is handed nobody: it asks.
+    const { identity, turn } = getCurrentAgent();
+    expect(turn).toBeTypeOf("string");
+    note("model", identity);
+    return script(call);
+  });
   const own = tools ?? ((): ToolSet => ({ look: serverTool((_, options) => note("tool", identityOf(options))) }));
   const kit = await openThink(
     (Base) =>
@@ -96,7 +102,7 @@ function places(told: readonly Told[]): Record<string, string | undefined> {
   return Object.fromEntries(told.map(({ where, identity }) => [where, identity?.id]));
 }
 
-const EVERYWHERE = ["turn", "step", "call", "tool", "called"] as const;
+const EVERYWHERE = ["turn", "step", "model", "call", "tool", "called"] as const;
 const everywhere = (id: string | undefined) => Object.fromEntries(EVERYWHERE.map((where) => [where, id]));
 
 test("who sent a message over a socket is known to every hook of its turn and to its tools", async () => {

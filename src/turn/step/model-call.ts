@@ -1,4 +1,10 @@
-import type { LanguageModel, ModelMessage, TextStreamPart, ToolSet } from "ai";
+import type {
+  Experimental_DownloadFunction as DownloadFunction,
+  LanguageModel,
+  ModelMessage,
+  TextStreamPart,
+  ToolSet,
+} from "ai";
 import { filterActiveTools, streamCall, toUIMessageChunk } from "../../base/ai-sdk.ts";
 import { errorText } from "../../base/error.ts";
 import { cutText } from "../../message/cut-value.ts";
@@ -57,13 +63,13 @@ export class StepCall implements ModelReader {
   async open(signal: AbortSignal) {
     const run = this.#run;
     const call = this.#call;
-    const { turn, telemetry } = run;
+    const { plan, turn, telemetry } = run;
     const { config } = turn;
     const tools = filterActiveTools({
       tools: turn.tools,
       activeTools: (call.change.activeTools ?? config.activeTools) as never,
     }) as ToolSet | undefined;
-    const opened = await run.files.within(asSent(run, call.messages), signal, (messages, download) =>
+    const send = (messages: ModelMessage[], download: DownloadFunction) =>
       streamCall({
         ...callSettings(config),
         model: call.model,
@@ -89,8 +95,9 @@ export class StepCall implements ModelReader {
           ...listOf(telemetry?.call.onLanguageModelCallEnd),
         ],
         _internal: { collectContent: this.#collect || telemetry !== undefined },
-      }),
-    );
+      });
+    // Of the turn, like all of its code: a provider's own `fetch` may ask for whom it is.
+    const opened = await plan.as(() => run.files.within(asSent(run, call.messages), signal, send));
     this.#request = opened.request;
     return opened;
   }
