@@ -121,6 +121,8 @@ export function checkQuiet(run: Run): void {
   for (const { id, session } of openTurns(world))
     if (!oracle.sessions.has(session)) wrong.push(`the turn ${id} waits in ${session}, which is gone`);
   if (!run.unsteady) for (const error of world.errors) wrong.push(`the agent reported: ${String(error)}`);
+  const failed = world.rows<{ id: string; error: string }>("SELECT id, error FROM perdure_turn WHERE status = 'error'");
+  if (!run.unsteady) for (const { id, error } of failed) wrong.push(`the turn ${id} failed: ${error}`);
   world.errors.length = 0;
 }
 

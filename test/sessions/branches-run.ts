@@ -69,7 +69,7 @@ async function quiet(run: Run, end: boolean): Promise<void> {
     await settle();
     const open = end ? questions(run) : [];
     for (const { session, toolCallId } of open) await world.call("answerApproval", toolCallId, true, { session });
-    const waits = world.chat.waitingTurns().length > 0 || world.chat.running !== undefined;
+    const waits = world.chat.waitingTurns().length > 0 || world.chat.turns.length > 0;
     if (!waits && open.length === 0 && (!end || openTurns(world).length === 0)) {
       await settle();
       await world.wake();

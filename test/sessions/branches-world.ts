@@ -46,8 +46,6 @@ class Talk extends Think {
   override workspaceTools = false as const;
   override contextOverflow = false as const;
   override titles = false;
-  /** One turn at a time: of a view's turn beside its owner's, where the answers come to stand is not foretold yet. */
-  override maxConcurrentTurns = 1;
   readonly #world: World;
 
   constructor(host: AgentHost) {
