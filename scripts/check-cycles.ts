@@ -2,15 +2,7 @@ import { type ModuleRef, parseSource, relativeTarget } from "./parse-source.ts";
 import { sourceFiles } from "./source-tree.ts";
 
 /** Files that still know each other by type. A place leaves this list when its knot is undone; none is added. */
-const TIED: readonly string[] = [
-  "src/agent/",
-  "src/turn/",
-  "src/collections/call/",
-  "src/collections/log/query.ts",
-  "src/host/node/",
-  "src/toolbox/sandbox/quickjs/",
-  "src/toolbox/sandbox/process/",
-];
+const TIED: readonly string[] = ["src/agent/", "src/turn/"];
 
 /**
  * No group of files in `src/` imports itself in a circle, by types neither: files that know each other's types can only

@@ -67,7 +67,7 @@ export function createToolExecutionEffect<
   // only what calls have in common matters.
   const collection = options.collection ?? (options.onComplete === undefined ? root?.collection : undefined);
   const writer = collection === undefined ? undefined : rowsOf(collection as unknown as RowCollection<CallRow>);
-  const reader = writer ?? (root === undefined ? undefined : rowsOf(root.collection));
+  const reader = writer ?? (root === undefined ? undefined : rowsOf(root.collection as RowCollection<CallRow>));
   requireWorkable(options, writer);
   const generations =
     options.generations === undefined

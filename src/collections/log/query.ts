@@ -1,6 +1,5 @@
 import { Query, createLiveQueryCollection } from "@tanstack/db";
 import type { Context, GetResult, InitialQueryBuilder, QueryBuilder } from "@tanstack/db";
-import type { CallRow } from "../call/call-row.ts";
 import type { RowCollection } from "./rows.ts";
 
 /** A query, as a function of a builder or ready made. Its rows are typed by what it selects. */
@@ -88,9 +87,9 @@ interface KeptQuery {
   readonly from?: { readonly type?: string; readonly collection?: unknown; readonly alias?: string };
 }
 
-/** Where the calls of a query are. */
+/** Where the rows of a query are. */
 interface QueryRoot {
-  readonly collection: RowCollection<CallRow>;
+  readonly collection: RowCollection<object>;
   /** Its name in the query: rows of a query that joins have its rows under this name. */
   readonly alias: string;
 }
@@ -105,6 +104,6 @@ export function queryRoot<TContext extends Context>(query: RowQuery<TContext>): 
   return type === "collectionRef" && isCollection(collection) ? { collection, alias } : undefined;
 }
 
-function isCollection(value: unknown): value is RowCollection<CallRow> {
+function isCollection(value: unknown): value is RowCollection<object> {
   return typeof value === "object" && value !== null && "subscribeChanges" in value && "config" in value;
 }

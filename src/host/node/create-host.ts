@@ -23,13 +23,17 @@ import {
   resolveLimits,
   routeRules,
 } from "./options.ts";
-import { withChildren } from "./reach.ts";
 import { newHolds } from "./holds.ts";
 import { toListener } from "./to-request.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 const DEFAULT_IDLE_MS = 30_000;
 const DEFAULT_GRACE_MS = 10_000;
+
+/** Reaches a child of the agent that a stub stands for; makes it if it is new. */
+type OpenChild = <C extends HostedAgentClass>(cls: C, name: string) => Promise<AgentStub<InstanceType<C>>>;
+
+const openers = new WeakMap<object, OpenChild>();
 
 /** Lets an app choose the agent by itself (the clients' `basePath`) instead of by the URL. */
 export interface Target {
@@ -108,14 +112,14 @@ export function createHost(options: HostOptions): Host {
   const route: Host["route"] = (request, target) => router.respond(request, target?.agent);
   const fetch: Host["fetch"] = async (request, target) =>
     (await route(request, target)) ?? new Response("Not Found", { status: 404 });
-  const stubAt = <T>(path: AgentPath, props?: object): AgentStub<T> =>
-    withChildren(
-      createStub<T>(path, (to, method, args) => runtime.call(to, method, args, { props })),
-      async (cls, name) => {
-        await runtime.resident(path).use((agent) => agent.invoke("subAgent", [cls, name]), props);
-        return stubAt([...path, { className: registry.nameOf(cls), name }]);
-      },
-    );
+  const stubAt = <T extends object>(path: AgentPath, props?: object): AgentStub<T> => {
+    const stub = createStub<T>(path, (to, method, args) => runtime.call(to, method, args, { props }));
+    openers.set(stub, async (cls, name) => {
+      await runtime.resident(path).use((agent) => agent.invoke("subAgent", [cls, name]), props);
+      return stubAt([...path, { className: registry.nameOf(cls), name }]);
+    });
+    return stub;
+  };
   let stopped: Promise<void> | undefined;
 
   const first = (options.start ?? []).map(([className, name]): AgentPath => {
@@ -181,4 +185,27 @@ function mount(route: Host["route"]): Host["handler"] {
     if (next !== undefined) nexts.set(incoming, next);
     listener(incoming, outgoing);
   };
+}
+
+/**
+ * A child of an agent, for server code: `parent` is what `host.getAgentByName()` or this function returned. The child is
+ * made if it is new. `onBeforeSubAgent` is not asked: who has the host may do anything.
+ * @throws PerdureError `bad_input` when `parent` is no such stub, or for an impossible name; `unknown_agent`
+ */
+export async function getSubAgentByName<C extends HostedAgentClass>(
+  parent: object,
+  cls: C,
+  name: string,
+): Promise<AgentStub<InstanceType<C>>> {
+  const open = openers.get(parent);
+  if (open !== undefined) return open(cls, name);
+  throw new PerdureError(
+    "bad_input",
+    "getSubAgentByName() needs a stub of host.getAgentByName() first. Inside of an agent use this.subAgent().",
+  );
+}
+
+/** Answers a request to an agent of `host`; null for a path that is not an agent's. Sockets come in by `host.upgrade`. */
+export async function routeAgentRequest(request: Request, host: Host, target?: Target): Promise<Response | null> {
+  return (await host.route(request, target)) ?? null;
 }

@@ -4,8 +4,7 @@
 import "./node-version.ts";
 
 // Hosts
-export { createHost, type Host, type Target } from "./create-host.ts";
-export { getSubAgentByName, routeAgentRequest } from "./reach.ts";
+export { createHost, getSubAgentByName, type Host, routeAgentRequest, type Target } from "./create-host.ts";
 export { findAgents } from "./agent-directory.ts";
 export type { FoundAgent, FoundAgents } from "./agent-directory-names.ts";
 export { watchAgents, type WatchedAgents, type WatchOptions } from "./agent-directory-watch.ts";

@@ -2,7 +2,6 @@ import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import type { Language, Limits, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { type CheckoutBounds, DEFAULT_CHECKOUT, type FilesReport } from "./files-report.ts";
-import type { Jailer } from "./node/jailer.ts";
 
 /** What {@link createProcessSandbox} may be told. Everything has a default. */
 export interface ProcessSandboxOptions {
@@ -63,6 +62,19 @@ export type ProcessSettings = Required<Omit<ProcessSandboxOptions, "directory" |
   Pick<ProcessSandboxOptions, "directory" | "cgroup" | "temporary"> & {
     readonly checkout: CheckoutBounds;
   };
+
+/** What a probe found. */
+type Found =
+  | { readonly ok: true; readonly detail: string; readonly languages: readonly Language[] }
+  | { readonly ok: false; readonly missing: string };
+
+/** The part of a process sandbox that needs Node. */
+export interface Jailer {
+  probe(): Promise<Found>;
+  run(request: RunRequest): Promise<ProcessRunResult>;
+  /** Ends every run. */
+  dispose(): Promise<void>;
+}
 
 /** More room than a guest of the first tier has: these are whole programs. */
 const PROCESS_LIMITS: Partial<Limits> = { wallMs: 60_000, cpuMs: 60_000, memoryMB: 512 };

@@ -2,7 +2,6 @@ import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { resolveLimits } from "../limits.ts";
 import type { Limits, Sandbox } from "../sandbox.ts";
-import type { QuickJsSandbox } from "./node/sandbox.ts";
 
 /** How {@link createQuickJsSandbox} runs code. */
 export interface QuickJsOptions {
@@ -43,8 +42,8 @@ export type ParkingSandbox = Sandbox & Required<Pick<Sandbox, "resume" | "open">
 export function createQuickJsSandbox(options: QuickJsOptions = {}): ParkingSandbox {
   refuseUnknown(options, quickJsOptionsNames, "createQuickJsSandbox()");
   checkOptions(options);
-  let loaded: Promise<QuickJsSandbox> | undefined;
-  const load = async (): Promise<QuickJsSandbox> => {
+  let loaded: Promise<Omit<ParkingSandbox, "kind" | "supports">> | undefined;
+  const load = async () => {
     loaded ??= import("./node/sandbox.ts").then(
       (module) => new module.QuickJsSandbox(options),
       (cause: unknown) => {

@@ -3,28 +3,15 @@ import { chmod, chown, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorText, PerdureError } from "../../../../base/error.ts";
 import { resolveLimits } from "../../limits.ts";
-import type { Language, Outcome, RunRequest } from "../../sandbox.ts";
+import type { Outcome, RunRequest } from "../../sandbox.ts";
 import type { FilesReport } from "../files-report.ts";
-import type { ProcessRunResult, ProcessSettings } from "../process-sandbox.ts";
+import type { Jailer, ProcessRunResult, ProcessSettings } from "../process-sandbox.ts";
 import { checkIn } from "./checkin.ts";
 import { checkOut, type Original } from "./checkout.ts";
 import { jailFolder, programOf } from "./entry.ts";
 import { type Machine, prepareMachine } from "./machine.ts";
 import { removeTree } from "./remove-tree.ts";
 import { runJail } from "./run-jail.ts";
-
-/** What a probe found. */
-export type Found =
-  | { readonly ok: true; readonly detail: string; readonly languages: readonly Language[] }
-  | { readonly ok: false; readonly missing: string };
-
-/** The part of a process sandbox that needs Node. */
-export interface Jailer {
-  probe(): Promise<Found>;
-  run(request: RunRequest): Promise<ProcessRunResult>;
-  /** Ends every run. */
-  dispose(): Promise<void>;
-}
 
 /** More source than this is a mistake. */
 const MAX_CODE = 1 << 20;

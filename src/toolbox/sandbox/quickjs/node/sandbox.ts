@@ -8,11 +8,11 @@ import { rewriteImports } from "../rewrite-imports.ts";
 import { engineHash, loadEngine } from "./engine.ts";
 import { hostFunctions } from "./host-functions.ts";
 import { LanePool, type LentLane } from "./lane-pool.ts";
-import { checkAnswers, type LaneRunEnd, type LaneRunOptions, runInLane } from "./lane-run.ts";
+import { checkAnswers, type LaneRunEnd, runInLane } from "./lane-run.ts";
 import { processLane, threadLane } from "./lane.ts";
 import { toResult } from "./run-result.ts";
 import { seal, unseal } from "./seal.ts";
-import { QuickJsSession } from "./session.ts";
+import { QuickJsSession, type RunPlan } from "./session.ts";
 
 const DEFAULT_LANES = 4;
 const DEFAULT_WARM = 1;
@@ -20,9 +20,6 @@ const DEFAULT_IDLE_MS = 30_000;
 const NOTHING_USED: Used = { cpuMs: 0, toolCalls: 0, outputBytes: 0 };
 /** Without a key of its own a snapshot is protected against damage, not against those who can write to its place. */
 const OPEN_KEY = "perdure.snapshot";
-
-/** What is left of a run's options when the lane is known. */
-export type RunPlan = Omit<LaneRunOptions, "mayPark"> & { readonly mayPark?: boolean };
 
 /** The part of esbuild that is used. */
 interface Compiler {

@@ -3,19 +3,28 @@ import { deflateRaw } from "node:zlib";
 import type { Json, Limits, RunRequest, RunResult, SandboxSession } from "../../sandbox.ts";
 import type { Image } from "../message.ts";
 import { hostFunctions } from "./host-functions.ts";
+import type { LaneRunEnd, LaneRunOptions } from "./lane-run.ts";
 import { toResult } from "./run-result.ts";
-import type { QuickJsSandbox } from "./sandbox.ts";
 
 /** An image is packed, in the background, when nobody has called for so long. */
 const PACK_AFTER_MS = 2_000;
 const pack = promisify(deflateRaw);
+
+/** What is left of a run's options when the lane is known. */
+export type RunPlan = Omit<LaneRunOptions, "mayPark"> & { readonly mayPark?: boolean };
+
+/** What a session needs of its sandbox. */
+interface Lanes {
+  limitsOf(given: Partial<Limits>): Limits;
+  execute(plan: RunPlan): Promise<LaneRunEnd>;
+}
 
 /**
  * A guest that stays. Between calls it is an image in memory: it holds no lane, and a call that is cut changes nothing.
  * Calls run one after the other.
  */
 export class QuickJsSession implements SandboxSession {
-  readonly #sandbox: QuickJsSandbox;
+  readonly #sandbox: Lanes;
   readonly #request: RunRequest;
   readonly #limits: Limits;
   #image: Promise<Image | undefined>;
@@ -26,7 +35,7 @@ export class QuickJsSession implements SandboxSession {
   #packing: NodeJS.Timeout | undefined;
 
   constructor(
-    sandbox: QuickJsSandbox,
+    sandbox: Lanes,
     request: RunRequest,
     limits: Limits,
     image: Promise<Image | undefined> | undefined,
