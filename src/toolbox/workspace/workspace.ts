@@ -5,7 +5,7 @@ import { unifiedDiff } from "./diff.ts";
 import { keptIn, type KeptFiles } from "./kept-files.ts";
 import type { LargeFiles } from "./large-files.ts";
 import { joinPath, nameOf, normalizePath, parentOf, ROOT } from "./path.ts";
-import { compileGlob } from "./pattern/glob.ts";
+import { compileGlob } from "./pattern.ts";
 import { checkWorkspaceOptions, type WorkspaceOptions } from "./workspace-options.ts";
 import { posixError, posixNameOf } from "./posix-error.ts";
 import { checkNamespace, listenersOf, realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
@@ -28,8 +28,8 @@ export const MAX_FILE_BYTES = 100_000_000;
 export const MAX_POINTS = 200;
 /** How many entries are looked at before others have their turn. */
 const GLOB_PAGE = 500;
-/** States of a pattern that are looked at before others have their turn. */
-const GLOB_BREATH = 100_000;
+/** How long a glob is tried before others have their turn. */
+const GLOB_BREATH_MS = 10;
 /** How often a change is tried again that others were quicker than. */
 const MAX_TRIES = 20;
 
@@ -149,20 +149,20 @@ export class Workspace implements WorkspaceFiles {
   async glob(pattern: string, options: { readonly limit?: number } = {}): Promise<WorkspaceEntry[]> {
     const { host, ns, tree } = this.#realm;
     const { limit = Number.POSITIVE_INFINITY } = options;
-    const wanted = compileGlob(pattern);
+    const wanted = await compileGlob(pattern);
     const { base } = wanted;
     const found: WorkspaceEntry[] = [];
     const top = tree.lookup(base);
     if (top !== undefined && base !== ROOT && wanted.test(base)) found.push(toEntry(base, top));
     let after: { parent: string; name: string } | undefined;
-    let breath = GLOB_BREATH;
+    let breath = GLOB_BREATH_MS;
     while (found.length < limit) {
       const page = filesBelow(host, ns, { dir: base, limit: GLOB_PAGE, ...(after !== undefined && { after }) });
       for (const row of page) {
         const path = joinPath(row.parent, row.name);
         if (wanted.test(path)) found.push(toEntry(path, row));
-        if (wanted.work < breath) continue;
-        breath = wanted.work + GLOB_BREATH;
+        if (wanted.spentMs < breath) continue;
+        breath = wanted.spentMs + GLOB_BREATH_MS;
         await host.breathe();
       }
       after = page.at(-1);

@@ -5,7 +5,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { PerdureError } from "../../../base/error.ts";
 import { unifiedDiff } from "../diff.ts";
 import { isWithin, joinPath, linkTarget, nameOf, normalizePath, parentOf, partsOf, ROOT } from "../path.ts";
-import { compileGlob } from "../pattern/glob.ts";
+import { compileGlob } from "../pattern.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
 import { collectStream, encodeText, streamOf, textOf, tooLarge } from "../text.ts";
 import type { PageOptions, WorkspaceEntry, WorkspaceFiles } from "../types.ts";
@@ -126,7 +126,7 @@ class LocalFiles implements WorkspaceFiles {
   glob(pattern: string, options: { readonly limit?: number } = {}): Promise<WorkspaceEntry[]> {
     return guard(pattern, async () => {
       const { limit = Number.POSITIVE_INFINITY } = options;
-      const wanted = compileGlob(pattern);
+      const wanted = await compileGlob(pattern);
       const found: WorkspaceEntry[] = [];
       const waiting = [wanted.base];
       for (let walked = 0; waiting.length > 0 && walked < MAX_WALKED && found.length < limit; walked++) {

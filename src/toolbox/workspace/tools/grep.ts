@@ -1,8 +1,7 @@
 import type { Tool } from "ai";
 import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
-import { compilePattern, compileText } from "../pattern/parse.ts";
-import { compileGlob } from "../pattern/glob.ts";
+import { compileGlob, compilePattern, compileText } from "../pattern.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { GrepOperations } from "./operations.ts";
@@ -18,8 +17,10 @@ const MAX_SHOWN_CHARS = 500;
 const BREATH_CHARS = 250_000;
 /** All of it. What comes behind is not looked at. */
 const MAX_TOTAL_CHARS = 100_000_000;
-/** A state of the pattern that is looked at takes as long as so many characters of a text that holds no surprises. */
-const CHARS_PER_STATE = 4;
+/** How long patterns are tried before others have their turn. */
+const BREATH_MS = 10;
+/** How long in all. */
+const MAX_TOTAL_MS = 10_000;
 const MAX_CONTENT_CHARS = 45_000;
 
 /** What the model says. */
@@ -98,15 +99,16 @@ async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSi
   const source = input.needText("pattern", "Give a regular expression, such as error|warning.");
   if (source === "") throw posixError("EINVAL", "The pattern is empty, which is everywhere. Give what to look for.");
   const how = { ignoreCase: input.flag("ignore_case") };
-  const matcher = input.flag("literal") ? compileText(source, how) : compilePattern(source, how);
+  const matcher = await (input.flag("literal") ? compileText(source, how) : compilePattern(source, how));
   const { files, left } = await filesOf(ops, input, breathe);
   const hits = new Hits(input.count("context", 0, MAX_CONTEXT) ?? 0);
   let chars = 0;
-  let breath = 0;
+  let breath = { chars: BREATH_CHARS, ms: BREATH_MS };
   let searched = 0;
+  const isOver = () => chars > MAX_TOTAL_CHARS || matcher.spentMs > MAX_TOTAL_MS;
   for (const path of files) {
     signal?.throwIfAborted();
-    if (hits.isFull || chars > MAX_TOTAL_CHARS) break;
+    if (hits.isFull || isOver()) break;
     const text = await readText(ops, path);
     if (text === undefined) continue;
     searched++;
@@ -114,23 +116,18 @@ async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSi
     // Not by entries(): that makes an array of each line.
     for (let at = 0; at < lines.length; at++) {
       const line = lines[at] ?? "";
-      const before = matcher.work ?? 0;
+      chars += line.length + 1;
       if (matcher.test(cut(line)) && !hits.add(path, lines, at)) break;
-      const looked = line.length + 1 + ((matcher.work ?? 0) - before) * CHARS_PER_STATE;
-      chars += looked;
-      breath += looked;
-      if (breath < BREATH_CHARS) continue;
-      breath = 0;
+      if (chars < breath.chars && matcher.spentMs < breath.ms) continue;
+      breath = { chars: chars + BREATH_CHARS, ms: matcher.spentMs + BREATH_MS };
       await breathe();
       signal?.throwIfAborted();
-      if (chars > MAX_TOTAL_CHARS) break;
+      if (isOver()) break;
     }
   }
   const notes = [
     ...(hits.isFull ? [`There are more matches. Use a narrower pattern, path or include.`] : []),
-    ...(chars > MAX_TOTAL_CHARS
-      ? ["Not all files were looked at. Use a simpler pattern, or a narrower path or include."]
-      : []),
+    ...(isOver() ? ["Not all files were looked at. Use a simpler pattern, or a narrower path or include."] : []),
     ...(left > 0
       ? [`${left === 1 ? "1 file" : `${left} files`} above 1 MB ${left === 1 ? "was" : "were"} left out.`]
       : []),
@@ -153,14 +150,14 @@ async function filesOf(
   const stat = await ops.stat(path);
   if (stat === null) throw posixError("ENOENT", `There is no file or directory ${path}.`);
   if (stat.type === "file") return stat.size > MAX_GREP_BYTES ? { files: [], left: 1 } : { files: [path], left: 0 };
-  const glob = include ? compileGlob(globBelow(path, include)) : undefined;
+  const glob = include ? await compileGlob(globBelow(path, include)) : undefined;
   const found = (await ops.glob(globBelow(path, "**/*"))).filter((entry) => entry.type === "file");
   const meant: typeof found = [];
-  let breath = BREATH_CHARS;
+  let breath = BREATH_MS;
   for (const entry of found) {
     if (glob === undefined || glob.test(entry.path)) meant.push(entry);
-    if (glob === undefined || glob.work * CHARS_PER_STATE < breath) continue;
-    breath = glob.work * CHARS_PER_STATE + BREATH_CHARS;
+    if (glob === undefined || glob.spentMs < breath) continue;
+    breath = glob.spentMs + BREATH_MS;
     await breathe();
   }
   const files = meant.filter(({ size }) => size === undefined || size <= MAX_GREP_BYTES).map((entry) => entry.path);

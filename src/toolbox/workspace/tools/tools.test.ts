@@ -333,7 +333,7 @@ test("a pattern that takes long lets others have their turn more often, and ends
   );
   const lines = Array.from({ length: 100 }, (_, at) => letters.slice(at * 200, at * 200 + 200).join(""));
   await workspace.writeFile("/ab.txt", lines.join("\n"));
-  expect(await call(tools, "grep", { pattern: "[ab]*a[ab]{100}c" })).toMatchObject({ matches: 0, files: 1 });
+  expect(await call(tools, "grep", { pattern: "[ab]*a[ab]{100}[^ab]" })).toMatchObject({ matches: 0, files: 1 });
   expect(breaths).toBeGreaterThan(2);
 });
 
