@@ -7,7 +7,7 @@ import { isTest, readManifest, sourceFiles } from "./source-tree.ts";
 /**
  * The public face is one list, and each thing on it is explained: `exports` of package.json and the
  * `index.ts` files of `src` are the same set, nothing uses `export *`, and every name that a public entry
- * exports has a doc comment where it is declared.
+ * exports has a doc comment where it is declared. Inside, a file exports what another one imports, a test or a program too.
  */
 export function checkExports(root: string): string[] {
   const violations: string[] = [];
@@ -48,7 +48,33 @@ export function checkExports(root: string): string[] {
     const source = parsed.get(entry);
     if (source !== undefined) violations.push(...undocumented(source, parsed));
   }
+  const imported = importedNames(root);
+  for (const [path, source] of parsed) {
+    if (entries.has(path) || imported.has(`${path}#*`)) continue;
+    for (const name of exportedNames(source)) {
+      if (!imported.has(`${path}#${name}`))
+        violations.push(`${path}: "${name}" is exported, and no other file uses it`);
+    }
+  }
   return violations;
+}
+
+/** What is imported from files of `src`, such as `src/store/turn.ts#insertTurn`; `#*` is all of a file. */
+function importedNames(root: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const file of sourceFiles(root, ".")) {
+    const { body, modules } = parseSource(file);
+    const note = (specifier: string, name: string) => found.add(`${relativeTarget(file.path, specifier)}#${name}`);
+    for (const { specifier, dynamic } of modules) if (dynamic === true) note(specifier, "*");
+    for (const node of body) {
+      if (!isNode(node["source"])) continue;
+      for (const specifier of (node["specifiers"] ?? []) as readonly SyntaxNode[]) {
+        const name = nameOf(specifier[node.type === "ImportDeclaration" ? "imported" : "local"]);
+        note(String(node["source"]["value"]), specifier.type === "ImportNamespaceSpecifier" ? "*" : name);
+      }
+    }
+  }
+  return found;
 }
 
 /** A violation for each name that `entry` exports and that has no doc comment at its declaration. */

@@ -39,7 +39,8 @@ export type {
   ToolCallResultContext,
   ToolResultDecision,
 } from "./tool/call-hooks.ts";
-export { type ChatErrorClassification, defaultContextOverflowClassifier } from "./model/provider-error.ts";
+export { defaultContextOverflowClassifier } from "./model/provider-error.ts";
+export type { ChatErrorClassification } from "./store/usage.ts";
 export type { Budget, Budgets } from "./ledger/budget.ts";
 export { runStep, type StepContext as ToolStepContext, type ToolStep } from "./tool/step.ts";
 export {
@@ -70,12 +71,13 @@ export type { ToolPart, UIMessage as ChatMessage } from "./message/types.ts";
 export type { ClientTool } from "./wire/frames.ts";
 
 // Sessions
-export type { SearchHit, SearchOptions } from "./search/search.ts";
+export type { SearchOptions } from "./search/search.ts";
+export type { SearchHit } from "./wire/session-types.ts";
 export type { EraseReceipt } from "./erase/erase.ts";
 export type { MediaRetention } from "./media/media.ts";
 export { Session } from "./session/session.ts";
 export { SessionManager } from "./session/session-manager.ts";
-export type { SessionInfo } from "./session/session-info.ts";
+export type { SessionInfo } from "./wire/session-types.ts";
 export type { ChatAgent as SessionAgent, InSession } from "./agent/chat-agent.ts";
 export type { TitleOptions } from "./agent/title-keeper.ts";
 

@@ -14,7 +14,7 @@ const MCP_WAIT_MS = 10_000;
 const NO_SERVERS = mcpFrame({ servers: {}, tools: [], prompts: [], resources: [] });
 
 /** What the manager asks of the class. */
-export interface McpHooks {
+interface McpHooks {
   createMcpOAuthProvider(serverId: string, callbackUrl: string | undefined): McpOAuthProvider | undefined;
 }
 

@@ -75,7 +75,7 @@ function decorate(target: unknown, context: unknown, options: CallableOptions): 
 }
 
 /** A method that clients may call. */
-export interface CallableMethod extends CallableOptions {
+interface CallableMethod extends CallableOptions {
   readonly run: (...args: unknown[]) => unknown;
 }
 

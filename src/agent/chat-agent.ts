@@ -12,10 +12,10 @@ import { interruptedCall } from "../message/repair.ts";
 import { pendingInteractions } from "../message/tool-answer.ts";
 import { asPart, isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
-import type { SearchHit, SearchOptions } from "../search/search.ts";
+import type { SearchOptions } from "../search/search.ts";
+import type { SearchHit, SessionInfo } from "../wire/session-types.ts";
 import type { HistoryOptions, Session } from "../session/session.ts";
 import type { ForkOptions, NewSessionOptions } from "../session/session-changes.ts";
-import type { SessionInfo } from "../session/session-info.ts";
 import type { SessionManager } from "../session/session-manager.ts";
 import type { DeliveryState } from "../store/delivery.ts";
 import { readMessageIdentity } from "../store/message.ts";
@@ -62,7 +62,7 @@ export interface InSession {
 }
 
 /** Which session is meant, and for whom. */
-export interface ForTurn extends InSession {
+interface ForTurn extends InSession {
   /** For whom it is. Default: of a turn that goes on with an answer, for whom that was; else nobody is known. */
   identity?: Identity;
 }

@@ -7,7 +7,8 @@ import { filesOf } from "../media/files.ts";
 import { MediaMover, type MediaRetention } from "../media/media.ts";
 import { MediaRestore } from "../media/media-restore.ts";
 import { asPart, isTerminal, type Part, toolParts, type UIMessage } from "../message/types.ts";
-import { type ChatErrorClassification, classifyProviderError, describeTurnError } from "../model/provider-error.ts";
+import { classifyProviderError, describeTurnError } from "../model/provider-error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
 import type { EraseReceipt } from "../erase/erase.ts";
 import type { EraseScope } from "../erase/erase-plan.ts";
 import type { AgentHost } from "../port.ts";
@@ -17,7 +18,7 @@ import { MAIN_SESSION } from "../store/session.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import { noteDecision } from "../tool/call-approval.ts";
 import { CallBook } from "../tool/call-book.ts";
-import type { Conversations } from "../turn/engine/conversations.ts";
+import { type Conversations, sessionNamed } from "../turn/engine/conversations.ts";
 import type {
   ApprovalRequest,
   ChatHooks,
@@ -27,7 +28,6 @@ import type {
   ChatResponseResult,
   SaveMessagesResult,
 } from "../turn/engine/chat-types.ts";
-import { sessionNamed } from "../turn/engine/conversations.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import type { ToolAnswer } from "../turn/intake/tool-answers.ts";
 import type { SessionOp } from "../wire/session-frames.ts";
@@ -56,7 +56,7 @@ type Maybe<T> = T | Promise<T>;
 export type RunAsAgent = <T>(work: () => T, turn?: string, identity?: Identity) => T;
 
 /** What the app decides about its conversations: the class that it writes. */
-export interface ChatPolicy extends TurnBounds, AgentToolChildHooks, RunWording {
+interface ChatPolicy extends TurnBounds, AgentToolChildHooks, RunWording {
   readonly messageConcurrency: MessageConcurrency;
   readonly maxConcurrentTurns: number;
   readonly maxPersistedMessages: number | undefined;

@@ -13,7 +13,7 @@ import { turnNow } from "./turn-now.ts";
  */
 
 /** A turn that waits for what runs now. */
-export interface WaitingTurn {
+interface WaitingTurn {
   /** The agent's whole address. */
   readonly agent: string;
   readonly turn: string;

@@ -11,7 +11,7 @@ import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 
 /** What the collections ask of the class. */
-export interface CollectionHooks {
+interface CollectionHooks {
   getCollections(): Collections;
   onCollectionChange(changes: readonly AppliedRowChange[], source: RowSource): void | Promise<void>;
   onError(error: unknown, connection?: Connection): void | Promise<void>;

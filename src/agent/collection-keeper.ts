@@ -50,7 +50,7 @@ export interface RowOutcome {
 export type RowSource = Connection | "server";
 
 /** The agent that owns the rows. */
-export interface CollectionOwner {
+interface CollectionOwner {
   collections(): Collections;
   /** After a write was committed. Must not throw. */
   changed(changes: readonly AppliedRowChange[], source: RowSource): void;

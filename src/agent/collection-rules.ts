@@ -15,7 +15,7 @@ import { yesOrNo } from "../base/yes-or-no.ts";
 import type { Connection } from "./connection.ts";
 
 /** The longest row where the rules say nothing else. */
-export const DEFAULT_MAX_ROW_BYTES = 1024 * 1024;
+const DEFAULT_MAX_ROW_BYTES = 1024 * 1024;
 /** Under this name stand the rules for every collection that is not declared. */
 export const ANY_COLLECTION = "*";
 

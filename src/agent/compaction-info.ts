@@ -6,8 +6,6 @@ import { findOnPath } from "../store/search.ts";
 import { readSession } from "../store/session.ts";
 import type { CompactionInfo } from "../wire/session-types.ts";
 
-export type { CompactionInfo } from "../wire/session-types.ts";
-
 /** How many are looked through. */
 const MAX_LISTED = 500;
 /** How far up a session is looked through. */

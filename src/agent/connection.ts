@@ -25,7 +25,7 @@ interface Attachment {
 }
 
 /** The collections that a connection is told of. */
-export interface Following {
+interface Following {
   readonly names: readonly string[];
   /** And all others that it may read. */
   readonly all: boolean;

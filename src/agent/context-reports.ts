@@ -1,6 +1,7 @@
 import type { ModelMessage } from "ai";
 import type { OutputBound } from "../context/bound-shown.ts";
-import { contextReport, type ContextReport, type MessageSource } from "../context/context-report.ts";
+import { contextReport, type MessageSource } from "../context/context-report.ts";
+import type { ContextReport } from "../wire/session-types.ts";
 import { boundedOutputs, leftOutOutputs, summarised } from "../context/left-out.ts";
 import type { ModelLimits } from "../context/model-limits.ts";
 import { BEGINNING, type ContextView } from "../context/view.ts";
@@ -17,7 +18,7 @@ import type { SentRequest } from "../turn/step/context-plan.ts";
 const MAX_SUMMARIES = 50;
 
 /** A request, and what is known about it. */
-export interface ReportSource {
+interface ReportSource {
   readonly host: Sql;
   readonly sent: SentRequest;
   /** What the model is shown now. */

@@ -14,7 +14,7 @@ import type { AgentParts } from "./parts.ts";
 import { type Route, type RouteTable, routeTable } from "./routes.ts";
 
 /** What an agent says of its messengers, and of who may do what. */
-export interface MessengerPolicy extends Judging {
+interface MessengerPolicy extends Judging {
   getMessengers(): Messengers | Promise<Messengers>;
   mayOnlyRead(identity: Identity | undefined): boolean;
 }

@@ -47,7 +47,7 @@ export function routeTable<Door>(lines: readonly Route<Door>[], door: Door): Rou
 }
 
 /** The way in that a request has found, or the methods that it could have used there. */
-export type FoundRoute =
+type FoundRoute =
   | { readonly route: Route; readonly door: unknown; readonly params: Readonly<Record<string, string>> }
   | { readonly allow: readonly string[] };
 

@@ -6,7 +6,7 @@ import type { Connection } from "./connection.ts";
 import { StreamingResponse } from "./streaming-response.ts";
 
 /** A call that a client asks for. */
-export interface RpcCall {
+interface RpcCall {
   readonly id: string;
   readonly method: string;
   readonly args: readonly unknown[];

@@ -14,7 +14,7 @@ import type { AgentParts } from "./parts.ts";
 const ASK_AGAIN_MS = 60_000;
 
 /** What an agent says of its tasks. */
-export interface TaskDeclarer {
+interface TaskDeclarer {
   /** False: the class declares none, and need not be asked. */
   declares(): boolean;
   tasks(): ScheduledTasks | Promise<ScheduledTasks>;

@@ -8,7 +8,7 @@ import type { ChatRoom } from "./chat-feature.ts";
 import { turnNow } from "./turn-now.ts";
 
 /** What erasing takes from the agent around it. */
-export interface EraseSurroundings {
+interface EraseSurroundings {
   readonly room: ChatRoom;
   readonly sessions: SessionManager;
   readonly media: MediaMover;

@@ -1,4 +1,4 @@
-import type { ContextReport } from "../context/context-report.ts";
+import type { ContextReport } from "../wire/session-types.ts";
 import { PerdureError } from "../base/error.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 import { firstChars } from "../message/cut-value.ts";

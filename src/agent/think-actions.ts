@@ -15,7 +15,7 @@ export interface ActionRules {
 }
 
 /** The turn that actions are bound for. */
-export interface ActionTurn {
+interface ActionTurn {
   readonly id: string;
   /** What it was granted. */
   readonly grants: () => ActionAuthorization;

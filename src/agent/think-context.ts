@@ -2,9 +2,9 @@ import type { Instructions, LanguageModel, ModelMessage, ToolSet } from "ai";
 import { BackgroundWork } from "../context/background.ts";
 import { BoundOutputs, outputBound } from "../context/bound-shown.ts";
 import type { LiveState } from "../context/carried.ts";
-import type { CompactionJob, CompactionOutcome, DraftCompaction } from "../context/compaction-job.ts";
+import type { CompactionJob, CompactionOutcome } from "../context/compaction-job.ts";
+import type { CompactionInfo, ContextReport, DraftCompaction } from "../wire/session-types.ts";
 import { Compactor } from "../context/compactor.ts";
-import type { ContextReport } from "../context/context-report.ts";
 import { LearnedFactors } from "../context/learned.ts";
 import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
 import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
@@ -28,13 +28,13 @@ import { ownerIdOf } from "../store/session.ts";
 import type { CallBook } from "../tool/call-book.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { listInbox } from "../turn/intake/inbox.ts";
-import type { ChatErrorClassification } from "../model/provider-error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
 import { jobNow, measureNow, type RequestNow } from "../turn/step/make-job.ts";
 import { contextOf, nodesUp } from "../turn/step/step-run.ts";
 import type { ContextPlan, SentRequest } from "../turn/step/context-plan.ts";
 import { nameOf } from "../model/call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
-import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
+import { compactionsOn, toInfo } from "./compaction-info.ts";
 import { reportOf } from "./context-reports.ts";
 import { sessionOfRun } from "./run/run-views.ts";
 
@@ -55,7 +55,7 @@ export interface NextRequest {
 }
 
 /** What is needed from the agent around it. */
-export interface ContextDesk {
+interface ContextDesk {
   readonly host: AgentHost;
   readonly agent: ContextSettings;
   /** What a session was told about itself. It is configured by then. */

@@ -32,7 +32,7 @@ import { sessionNow } from "./turn-now.ts";
 const CONFIG = "the configuration";
 
 /** What an agent decides that runs its turns step by step: the part of a `Think` that users write. */
-export interface ThinkPolicy extends ThinkSettings, KitSettings, BackgroundAgent {
+interface ThinkPolicy extends ThinkSettings, KitSettings, BackgroundAgent {
   getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks>;
   getDefaultTimezone(): string | undefined;
   onChatMessage(

@@ -20,12 +20,8 @@ import type { ActionBinding } from "../tool/action-run.ts";
 import { isAction, type AnyAction } from "../tool/action.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { AnswerVerdict, ChatTurnOptions } from "../turn/engine/chat-types.ts";
-import {
-  type ChatErrorClassification,
-  classifyProviderError,
-  describeProviderError,
-  describeTurnError,
-} from "../model/provider-error.ts";
+import { classifyProviderError, describeProviderError, describeTurnError } from "../model/provider-error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
 import type { Budgets } from "../ledger/budget.ts";
 import type { PriceTable } from "../ledger/prices.ts";
 import type { ChatClassifyContext, ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
@@ -90,7 +86,7 @@ export interface ThinkSettings extends ThinkHooks, ContextSettings, EquippedAgen
 }
 
 /** What a plan needs of the agent besides. */
-export interface PlanDesk {
+interface PlanDesk {
   readonly host: AgentHost;
   readonly kit: ToolKit;
   readonly chat: Conversations;
@@ -407,14 +403,14 @@ function checkMaxSteps(maxSteps: number): number {
 }
 
 /** What an agent's turns are equipped from: the part of a `Think` that users write. */
-export interface EquippedAgent {
+interface EquippedAgent {
   getSystemPrompt(): string | Promise<string>;
   getTools(): ToolSet | Promise<ToolSet>;
   getActions(): Record<string, AnyAction> | Promise<Record<string, AnyAction>>;
 }
 
 /** What a turn has to work with. */
-export interface Equipment {
+interface Equipment {
   /** The system prompt, without the lines on the tools. */
   readonly prompt: string;
   /** Those of this moment: a conversation that was compacted can be searched. */
@@ -424,7 +420,7 @@ export interface Equipment {
 }
 
 /** Where equipment comes from. */
-export interface Equipper {
+interface Equipper {
   readonly agent: EquippedAgent;
   readonly host: AgentHost;
   readonly search: SessionSearch;
@@ -437,7 +433,7 @@ export interface Equipper {
 }
 
 /** What only one turn has. */
-export interface BroughtAlong {
+interface BroughtAlong {
   readonly clientTools?: readonly ClientTool[] | undefined;
   /** Tools that server code gave to the turn. */
   readonly tools?: ToolSet | undefined;
@@ -449,7 +445,7 @@ export interface BroughtAlong {
  * Gathers the tools and the prompt of a turn. Of two tools of one name the later counts: those of the client, then what
  * is built in, then what others bring (skills, extensions, MCP servers), then what the class itself declares.
  */
-export async function equip(from: Equipper, session: string, brought: BroughtAlong = {}): Promise<Equipment> {
+async function equip(from: Equipper, session: string, brought: BroughtAlong = {}): Promise<Equipment> {
   const { agent, host, search, actions } = from;
   const own = bindActions({ ...(await agent.getTools()), ...(await agent.getActions()) }, actions);
   const sessionBlocks = await from.blocks(session);

@@ -10,7 +10,7 @@ import type { UIMessage } from "../message/types.ts";
 import { deleteCell, readCell, writeCell } from "../store/cell.ts";
 import { messagesUp } from "../store/message.ts";
 import { readOwnerLine, readSessionLine, type SessionLine } from "../store/session.ts";
-import type { ChatErrorClassification } from "../model/provider-error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
 import { askWith } from "../model/summary-call.ts";
 
 /** How sessions are named. */
@@ -22,7 +22,7 @@ export interface TitleOptions {
 }
 
 /** What titles need of the agent. */
-export interface TitleDeps {
+interface TitleDeps {
   readonly host: AgentHost;
   desk(): SessionDesk;
   ledger(): Ledger;

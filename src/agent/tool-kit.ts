@@ -21,7 +21,7 @@ const CONTEXT_TOOLS = ["set_context", "load_context", "unload_context", "search_
 type Maybe<T> = T | Promise<T>;
 
 /** What the kit adds to a turn. */
-export interface TurnKit {
+interface TurnKit {
   /** What the model is told about it. */
   readonly prompt: string;
   readonly tools: ToolSet;
@@ -41,7 +41,7 @@ export interface KitSettings {
 }
 
 /** What the kit needs of the agent besides. */
-export interface KitDesk {
+interface KitDesk {
   readonly host: AgentHost;
   /** Undefined when the agent has no MCP servers. */
   mcp(): McpClientManager | undefined;

@@ -7,7 +7,7 @@ import type { AgentToolRunState } from "./agent-tool-types.ts";
 import { readMilestone, readProgress } from "./agent-tool-progress.ts";
 
 /** An event as it was heard: what the wire has, with the chunk read. */
-export type HeardEvent =
+type HeardEvent =
   | ({ readonly kind: "started" } & Pick<
       AgentToolRunState,
       "runId" | "agentType" | "inputPreview" | "order" | "display"

@@ -26,7 +26,7 @@ export function readMilestone(chunk: UIMessageChunk, now: number): AgentToolMile
 }
 
 /** What is known of the progress of a run. */
-export interface ProgressFacts {
+interface ProgressFacts {
   readonly progress?: AgentToolProgress;
   readonly milestones?: AgentToolMilestone[];
 }

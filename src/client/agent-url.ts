@@ -32,7 +32,7 @@ export interface AgentLocation {
 }
 
 /** The name of an agent that was not given one. */
-export const DEFAULT_NAME = "default";
+const DEFAULT_NAME = "default";
 
 const PLAIN_HOST =
   /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|10\.\d+\.\d+\.\d+|192\.168\.\d+\.\d+|172\.(1[6-9]|2\d|3[01])\.\d+\.\d+|\[::ffff:7f00:1\])(:\d+)?$/;

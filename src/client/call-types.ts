@@ -103,7 +103,7 @@ export type CallResult<M> = M extends (first: infer F, ...rest: never[]) => unkn
   : never;
 
 /** The pieces that a streaming method sends; `unknown` of any other. */
-export type CallChunk<M> = M extends (first: infer F, ...rest: never[]) => unknown
+type CallChunk<M> = M extends (first: infer F, ...rest: never[]) => unknown
   ? F extends { send(chunk: infer Chunk): void; readonly isClosed: boolean }
     ? Chunk
     : unknown
@@ -144,7 +144,7 @@ export interface CallOptions<Chunk = unknown, Final = unknown> {
 }
 
 /** Calls a method; with a class, name, arguments and result are checked. */
-export interface ClientCall<AgentT> {
+interface ClientCall<AgentT> {
   <K extends CallName<AgentT>>(
     method: K,
     ...rest: unknown extends AgentT
@@ -156,7 +156,7 @@ export interface ClientCall<AgentT> {
 }
 
 /** Calls a method of an agent whose class is not known. */
-export type UntypedCall = <T = unknown>(method: string, args?: readonly unknown[], options?: CallOptions) => Promise<T>;
+type UntypedCall = <T = unknown>(method: string, args?: readonly unknown[], options?: CallOptions) => Promise<T>;
 
 /** `call` of a client. */
 export type CallOf<AgentT> = unknown extends AgentT ? UntypedCall : ClientCall<InstanceOf<AgentT>>;

@@ -44,7 +44,7 @@ export function clientToolsOf(tools: Readonly<Record<string, ChatTool>> | undefi
  * What has to be sent of a conversation: the last message. The agent has all that came before, and takes nothing of it
  * from clients. (With those right before it that could not be sent, by their ids.) A regenerate is cut behind it, an edit replaces it, and an answer as the last one means "go on".
  */
-export function newMessages(messages: readonly UIMessage[], unsent?: ReadonlySet<string>): UIMessage[] {
+function newMessages(messages: readonly UIMessage[], unsent?: ReadonlySet<string>): UIMessage[] {
   const last = messages.at(-1);
   if (last === undefined) return [];
   if (last.role !== "user") return [{ id: last.id, role: last.role, parts: [] }];

@@ -6,7 +6,7 @@ import type { TurnEnd } from "./chat-types.ts";
 import { idBefore, keepObjects, putMessage } from "./message-list.ts";
 
 /** What was sent to ask for a turn. */
-export interface Asked {
+interface Asked {
   /** The user's message; undefined when none was sent with it. */
   readonly messageId: string | undefined;
   /** Sends it (again). Twice is once: the agent knows the id. */

@@ -47,7 +47,7 @@ export interface ReconnectOptions {
 }
 
 /** What happens to a {@link ReconnectingSocket}. Called one at a time; must not throw. */
-export interface SocketEvents {
+interface SocketEvents {
   /** What waited has been sent. */
   open(): void;
   message(data: unknown): void;

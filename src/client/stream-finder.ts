@@ -5,7 +5,7 @@ import { LiveTurn } from "./live-turn.ts";
 type Found = Extract<ChatFrame, { kind: "resuming" | "pending" | "none" }>;
 
 /** The turns that are under way, and those that are over. */
-export interface KnownTurns {
+interface KnownTurns {
   readonly turns: Map<string, LiveTurn>;
   hasEnded(id: string): boolean;
 }

@@ -73,7 +73,7 @@ export interface UseAgentChatOptions<M extends UIMessage = UIMessage>
 }
 
 /** What can be done with sessions and branches, as of {@link AgentChat}. */
-export type SessionActions = Pick<AgentChat, (typeof SESSION_ACTIONS)[number]>;
+type SessionActions = Pick<AgentChat, (typeof SESSION_ACTIONS)[number]>;
 
 const SESSION_ACTIONS = [
   ...(["listBranches", "switchBranch", "previousBranch", "nextBranch", "fork", "switchTo"] as const),

@@ -15,7 +15,7 @@ interface Capability {
 }
 
 /** Where a tool comes from that the class did not write: an MCP server, an extension, or an agent that does the work. */
-export interface ToolOrigin {
+interface ToolOrigin {
   readonly kind: "mcp" | "extension" | "agent";
   /** Of the server, the extension or the agent. */
   readonly name: string;

@@ -1,6 +1,7 @@
 import type { Part, UIMessage } from "../message/types.ts";
 import type { CompactFunction } from "../session/session-settings.ts";
-import type { CompactionEnd, CompactionRow, CompactionTrigger } from "../store/compaction.ts";
+import type { CompactionEnd, CompactionRow } from "../store/compaction.ts";
+import type { CompactionTrigger } from "../wire/session-types.ts";
 import { joinFiles, type LiveState, renderCarried, saidInto, touchedFiles, type TouchedFile } from "./carried.ts";
 import { type Cut, cutAt, findCut, tailBudget } from "./cut.ts";
 import { type Measure, measureAll } from "./measure.ts";
@@ -12,10 +13,8 @@ import type { OutputRules } from "./superseded.ts";
 import { coveredWords, joinWords, renderWords, type SaidWords, type TellWords, wordsBudget } from "./user-words.ts";
 import { unitsOfText } from "./text-units.ts";
 
-export type { DraftCompaction } from "../wire/session-types.ts";
-
 /** The model that summarises. */
-export interface Summariser {
+interface Summariser {
   /** `provider/modelId` */
   readonly model: string;
   /** The most that it can be sent, in its own tokens. */

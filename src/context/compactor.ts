@@ -6,7 +6,6 @@ import {
   type CompactionEnd,
   type CompactionRow,
   compactionsOfTurn,
-  type CompactionTrigger,
   failCompaction,
   failOpenCompactions,
   finishCompaction,
@@ -17,6 +16,7 @@ import {
   startCompaction,
   undoCompaction,
 } from "../store/compaction.ts";
+import type { CompactionTrigger, DraftCompaction } from "../wire/session-types.ts";
 import { ownerIdOf } from "../store/session.ts";
 import {
   AS_IT_IS,
@@ -24,7 +24,6 @@ import {
   type CompactionJob,
   type CompactionOutcome,
   cutFor,
-  type DraftCompaction,
   endOf,
   type Found,
   isSame,
@@ -71,7 +70,7 @@ const MIN_SUMMARY_TOKENS = 200;
 type Host = Pick<AgentHost, "sql" | "tx" | "clock" | "emit">;
 
 /** What is told of compactions, after it is stored. Must not throw. */
-export type CompactionTold = (row: CompactionRow) => void;
+type CompactionTold = (row: CompactionRow) => void;
 
 /**
  * Makes compactions: writes down that one is begun, gets a summary, and commits it only if the request becomes smaller

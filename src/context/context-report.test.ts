@@ -1,7 +1,8 @@
 import { jsonSchema, type ModelMessage, tool } from "ai";
 import { expect, test } from "vitest";
 import { toModelMessages } from "./model-messages.ts";
-import { contextReport, type ContextReport, type MessageSource, type ReportedRequest } from "./context-report.ts";
+import { contextReport, type MessageSource, type ReportedRequest } from "./context-report.ts";
+import type { ContextReport } from "../wire/session-types.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "./units.ts";
 
 const tools = {

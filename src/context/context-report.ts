@@ -15,8 +15,6 @@ import {
 } from "./units.ts";
 import type { ContextItem, ContextItemKind, ContextReport, LeftOutItem, LeftOutKind } from "../wire/session-types.ts";
 
-export type { ContextItem, ContextItemKind, ContextReport, LeftOutItem, LeftOutKind } from "../wire/session-types.ts";
-
 const KINDS: readonly ContextItemKind[] = [
   "system",
   "tools",

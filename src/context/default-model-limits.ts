@@ -1,10 +1,7 @@
 import type { ModelLimits } from "./model-limits.ts";
 
-/** When {@link defaultModelLimits} was last compared with what providers publish. */
-export const DEFAULT_MODEL_LIMITS_AS_OF = "2026-07";
-
 /**
- * What well-known models take, in tokens, as of {@link DEFAULT_MODEL_LIMITS_AS_OF}, at the company that makes them. Others
+ * What well-known models take, in tokens, as of July 2026, at the company that makes them. Others
  * who host them may allow less, and a local server has the window that it was started with: add yours in front,
  * `{ ...defaultModelLimits, "ollama/*": { window: 32_768 } }`. Patterns that end in `*` are for what comes later in
  * the same family, and hold its smallest window.

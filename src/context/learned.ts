@@ -23,7 +23,7 @@ export interface Learned {
 }
 
 /** A model call that was answered. */
-export interface CountedCall {
+interface CountedCall {
   /** All that was sent: instructions, tools and messages. */
   readonly units: number;
   /** How much of each kind that was, where texts are estimated. */
@@ -33,8 +33,8 @@ export interface CountedCall {
 
 export const NOTHING_LEARNED: Learned = { factor: 1, samples: 0 };
 /** However often it is wrong, an estimate is never corrected by more than this. */
-export const MIN_FACTOR = 0.5;
-export const MAX_FACTOR = 2;
+const MIN_FACTOR = 0.5;
+const MAX_FACTOR = 2;
 /** What the newest call counts, once there are some: the text of a conversation changes. */
 const NEWEST_WEIGHT = 0.3;
 /** In a short request, what a provider adds is more than what was sent. */

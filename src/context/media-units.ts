@@ -1,7 +1,7 @@
 import { unitsOfText } from "./text-units.ts";
 
 /** How large a picture is, in pixels. */
-export interface ImageSize {
+interface ImageSize {
   readonly width: number;
   readonly height: number;
 }
@@ -10,7 +10,7 @@ export interface ImageSize {
 const IMAGE_HEAD_BYTES = 65_536;
 
 /** What is known about a file that is sent to a model. */
-export interface Media {
+interface Media {
   /** As `image/png` or `image`; undefined when nobody said. */
   readonly mediaType?: string | undefined;
   readonly bytes?: number | undefined;

@@ -5,7 +5,7 @@ import { harmless } from "./serialise.ts";
 export type SummaryStyle = "work" | "conversation";
 
 /** What a summary is made from. */
-export interface SummaryRequest {
+interface SummaryRequest {
   /** Messages as text, oldest first. */
   readonly items: readonly string[];
   /** The summary so far. */

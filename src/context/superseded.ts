@@ -14,7 +14,7 @@ export interface OutputRules {
 }
 
 /** An output that newer ones stand for. */
-export interface SupersededCall {
+interface SupersededCall {
   readonly seq: number;
   readonly message: UIMessage;
   readonly part: ToolPart;

@@ -65,7 +65,7 @@ export function isOverflow(
 }
 
 /** About how large a request is. */
-export interface RequestEstimate {
+interface RequestEstimate {
   readonly tokens: number;
   /** `usage`: from what the last call used, and what came after it. `units`: from the text of all of it. */
   readonly from: "usage" | "units";

@@ -10,7 +10,7 @@ import { type CountText, unitsOfText } from "./text-units.ts";
 export type TextCounter = (text: string) => number;
 
 /** What is asked for a counter of a model (`provider/modelId`). Undefined: texts are estimated. */
-export type CounterOf = (model: string) => TextCounter | undefined;
+type CounterOf = (model: string) => TextCounter | undefined;
 
 /** The most characters that a counter gets at a time. Many tokenizers take far more than twice as long for twice as much. */
 export const MAX_PIECE = 10_000;

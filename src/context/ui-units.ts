@@ -16,7 +16,7 @@ export function unitsOfUIMessage(message: UIMessage, count: CountText = unitsOfT
 }
 
 /** What is known of a part: what its file, or the result of its call, weighs. Undefined: as much as is stored. */
-export type KnownUnits = (part: Part) => number | undefined;
+type KnownUnits = (part: Part) => number | undefined;
 
 /** What a run of parts of one message weighs, with what is added around the messages that they become. */
 export function unitsOfUIParts(parts: readonly Part[], shown?: KnownUnits, count: CountText = unitsOfText): number {

@@ -7,7 +7,7 @@ const BATCH = 16;
 const SHORTEST_SWEEP_MS = 50;
 
 /** How long and how many agents may stay. */
-export interface EvictionLimits {
+interface EvictionLimits {
   readonly clock: Clock;
   readonly idleMs: number;
   readonly maxLive: number;

@@ -56,7 +56,7 @@ export interface RouteOptions {
 }
 
 /** Where a request goes, or what it is answered with. */
-export type Destination =
+type Destination =
   | {
       readonly kind: "agent";
       readonly path: AgentPath;

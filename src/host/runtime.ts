@@ -23,7 +23,7 @@ const SETTLED_POLL_MS = 10;
 export type Publish = LifeSurroundings["publish"];
 
 /** What a runtime is made of. */
-export interface RuntimeParts {
+interface RuntimeParts {
   readonly registry: Registry;
   readonly storage: Storage;
   readonly clock: Clock;

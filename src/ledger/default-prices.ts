@@ -1,10 +1,7 @@
 import type { Price } from "./prices.ts";
 
-/** When {@link defaultPrices} was last compared with what providers publish. */
-export const DEFAULT_PRICES_AS_OF = "2026-07";
-
 /**
- * List prices of well-known models in US dollars per million tokens, as of {@link DEFAULT_PRICES_AS_OF}. A start, not
+ * List prices of well-known models in US dollars per million tokens, as of July 2026. A start, not
  * a bill: providers change prices, and discounts, batch and regional prices are not in here. An app that caps costs
  * should give its own table. Models that are not in it have no known price; they are never taken to be free.
  */

@@ -27,7 +27,7 @@ import type { Price, PriceTable } from "./prices.ts";
 import { tokens } from "./token-usage.ts";
 
 /** What the ledger asks of the app, before each call: all may change from call to call. */
-export interface LedgerOptions {
+interface LedgerOptions {
   budgets(): Budgets;
   prices(): PriceTable;
   /** The session that calls belong to which name none. */
@@ -58,7 +58,7 @@ export interface NewCall {
 }
 
 /** The call may be made. */
-export interface Reserved {
+interface Reserved {
   readonly ok: true;
   readonly id: string;
   readonly tokens: number;
@@ -80,7 +80,7 @@ export interface UsageTotals extends UsageSums {
 }
 
 /** What to add up. */
-export type TotalsScope = "agent" | { readonly turn?: string; readonly session?: string };
+type TotalsScope = "agent" | { readonly turn?: string; readonly session?: string };
 
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 1000;

@@ -8,7 +8,7 @@ export interface Usage {
 }
 
 /** The part of the AI SDK's `LanguageModelUsage` that is counted. */
-export interface ReportedUsage {
+interface ReportedUsage {
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;
   readonly totalTokens?: number | undefined;

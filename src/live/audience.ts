@@ -2,7 +2,7 @@ import type { Socket } from "../port.ts";
 import { sessionIn } from "../wire/history.ts";
 
 /** How far a client is with going on with a stream. */
-export interface Standing {
+interface Standing {
   /** The turn whose stream it was offered and has yet to take: until then it gets nothing of any. */
   withheld: string | undefined;
   /** It waits for a stream to begin. */

@@ -11,7 +11,7 @@ import type { Resume } from "./resume.ts";
 import { readMarks, type SessionMarks, toBackgroundState } from "./session-state.ts";
 
 /** What may be news to the clients of a session; `turn`: only how much the model reads has changed. */
-export type News = SessionChange | { readonly kind: "turn" };
+type News = SessionChange | { readonly kind: "turn" };
 
 /** So many sessions are remembered. */
 const MAX_MARKS = 16;

@@ -26,7 +26,7 @@ export interface FileInfo {
 }
 
 /** A file and its bytes. */
-export interface StoredFile extends FileInfo {
+interface StoredFile extends FileInfo {
   readonly bytes: Uint8Array;
 }
 

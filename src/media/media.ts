@@ -43,7 +43,7 @@ export interface MediaRetention {
 }
 
 /** What the mover needs to know. */
-export interface MediaDeps {
+interface MediaDeps {
   readonly host: AgentHost;
   /** `false`: nothing is moved. */
   retention(): MediaRetention | false;

@@ -15,7 +15,7 @@ import { contextTools, type ToolDesk } from "./tools.ts";
 import { type BlockWrite, writeBlock } from "./write.ts";
 
 /** What the blocks of a session are told. */
-export interface ContextBlocksOptions {
+interface ContextBlocksOptions {
   /** Whose blocks: the id of a session. */
   readonly session: string;
   /** Default: four characters are a token. */

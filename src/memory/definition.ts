@@ -36,11 +36,11 @@ export interface Definition {
 }
 
 /** Makes the entries of a block that the agent stores itself. */
-export type MakeEntries = (label: string, shared: boolean) => StoredEntries;
+type MakeEntries = (label: string, shared: boolean) => StoredEntries;
 
 /** The most blocks that a session has: each is read for every prompt. */
 export const MAX_BLOCKS = 64;
-export const MAX_LABEL_LENGTH = 64;
+const MAX_LABEL_LENGTH = 64;
 export const MAX_DESCRIPTION_CHARS = 1_000;
 /** The most that one block holds, whatever `maxTokens` says: it is a row, and it goes into a prompt. */
 export const MAX_CONTENT_CHARS = 100_000;

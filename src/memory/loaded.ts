@@ -3,7 +3,7 @@ import { readCell, writeCell } from "../store/cell.ts";
 import { cellOf } from "./keys.ts";
 
 /** A text that a call of `load_context` put into the conversation. */
-export interface LoadedKey {
+interface LoadedKey {
   readonly label: string;
   readonly key: string;
   /** `message id:tool call id` where that is known, else the id of the call alone. */
@@ -77,7 +77,7 @@ export function markerFor(
 }
 
 /** Call ids alone may come again in another message: some providers count from one. */
-export function callName(messageId: string, toolCallId: string): string {
+function callName(messageId: string, toolCallId: string): string {
   return `${messageId}:${toolCallId}`;
 }
 

@@ -11,7 +11,7 @@ const PERCENT = 100;
 export const countByChars: CountTokens = (text) => Math.ceil(text.length / CHARS_PER_TOKEN);
 
 /** A block and what it holds; undefined when its provider has never been read. */
-export interface FilledBlock {
+interface FilledBlock {
   readonly definition: Definition;
   readonly content: string | undefined;
 }

@@ -26,7 +26,7 @@ export interface BlockWrite {
   readonly call?: string;
 }
 
-export const MAX_KEY_LENGTH = 512;
+const MAX_KEY_LENGTH = 512;
 
 /** Who writes to a block's provider waits for the one before: nothing is lost between its `get` and its `set`. */
 const writers = new WeakMap<SessionStore, Map<string, Promise<unknown>>>();

@@ -34,11 +34,7 @@ export interface AdmitOptions {
  * Does not change `builder`; give it the result in order before the next call ({@link takeChunk} does).
  * @returns the chunks in its place, often just the same one, or none.
  */
-export function admitChunk(
-  builder: MessageBuilder,
-  chunk: UIMessageChunk,
-  options: AdmitOptions = {},
-): UIMessageChunk[] {
+function admitChunk(builder: MessageBuilder, chunk: UIMessageChunk, options: AdmitOptions = {}): UIMessageChunk[] {
   switch (chunk.type) {
     case "start":
       if (!builder.started) return [admitStart(builder, chunk, options)];

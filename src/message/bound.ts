@@ -16,7 +16,7 @@ export const KEPT_TEXT_CHARS = 500;
 const RERUN_NOTE = "This output was cut because it was too large to store. Run the tool again if more of it is needed.";
 
 /** A message that fits into a row, and its JSON, so that it is not encoded twice. */
-export interface BoundMessage {
+interface BoundMessage {
   readonly message: UIMessage;
   readonly json: string;
 }

@@ -1,7 +1,7 @@
 import type { UIMessageChunk } from "./types.ts";
 
 /** Turns a plain-text answer into chunks as it arrives. */
-export interface TextChunker {
+interface TextChunker {
   /** The chunks for the next piece of the answer. Bytes are UTF-8 and may end inside a character. */
   push(piece: string | Uint8Array): UIMessageChunk[];
   /** The chunks that end the answer. Nothing may be pushed after it; calling it again gives none. */

@@ -5,7 +5,7 @@ import { asPart, isTerminal, toolName } from "./types.ts";
 import type { ToolApproval, ToolPart, UIMessageChunk } from "./types.ts";
 
 /** The chunks that are about one tool call. */
-export type ToolChunk = Extract<UIMessageChunk, { type: `tool-${string}` }>;
+type ToolChunk = Extract<UIMessageChunk, { type: `tool-${string}` }>;
 type InputChunk = Extract<ToolChunk, { type: "tool-input-start" | "tool-input-available" | "tool-input-error" }>;
 type OutputChunk = Extract<ToolChunk, { type: "tool-output-available" | "tool-output-error" }>;
 

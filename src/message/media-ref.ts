@@ -24,7 +24,7 @@ export type Movable =
   | { readonly kind: "text"; readonly text: string };
 
 /** Where the data of a message is, if it does not stand in it. */
-export interface MediaReference {
+interface MediaReference {
   readonly kind: Movable["kind"];
   readonly name: string;
 }

@@ -3,7 +3,7 @@ import { asPart, isPending, isTerminal, isToolPart, toolParts } from "./types.ts
 import type { Part, ToolPart, UIMessage } from "./types.ts";
 
 /** What a list of messages changes in the stored conversation. Nothing is ever removed. */
-export interface Merged {
+interface Merged {
   readonly add: UIMessage[];
   readonly update: UIMessage[];
 }

@@ -11,7 +11,7 @@ export interface StoredMessages {
   idsAfter(id: string): readonly string[];
 }
 
-export interface ReconcileOptions {
+interface ReconcileOptions {
   /** What the client did. Anything but `regenerate-message` is a submit. */
   readonly trigger?: string;
   /** The answer that is being written now. What a client has of it is part of it at best. */

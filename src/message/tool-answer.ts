@@ -16,7 +16,7 @@ export interface ToolResult {
 }
 
 /** A person's answer to a call that asked for one. */
-export interface ToolApprovalAnswer {
+interface ToolApprovalAnswer {
   readonly toolCallId: string;
   readonly approved: boolean;
   /** When given, an answer to another question than the one that is open is ignored. */
@@ -25,7 +25,7 @@ export interface ToolApprovalAnswer {
 }
 
 /** `changed` is false when the call is unknown or was answered before; then `message` is the same object. */
-export interface Answered {
+interface Answered {
   readonly message: UIMessage;
   readonly changed: boolean;
 }
@@ -51,7 +51,7 @@ export function applyToolApprovalLive(builder: MessageBuilder, given: ToolApprov
 }
 
 /** How far the answers to a message's calls have come. */
-export interface Batch {
+interface Batch {
   /** Calls that need nothing from outside any more. */
   readonly answered: number;
   /** Calls that a client or a person has yet to answer. */
@@ -72,7 +72,7 @@ export function batchState(message: UIMessage): Batch {
 }
 
 /** A call that waits for somebody outside. */
-export interface PendingInteraction {
+interface PendingInteraction {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly kind: "approval" | "client-tool";

@@ -9,11 +9,11 @@ export const MAX_ID_LENGTH = 512;
  * The most that a user's message takes, in bytes of JSON. It is stored whole or not at all: nobody but its author knows
  * what may be left out. A client sends its whole transcript with each message, in one frame, so that there is no more room.
  */
-export const MAX_USER_MESSAGE_BYTES = 8_000_000;
+const MAX_USER_MESSAGE_BYTES = 8_000_000;
 /** The most parts of a user's message. People send a few; every part is looked at whenever the message is. */
-export const MAX_MESSAGE_PARTS = 1_000;
+const MAX_MESSAGE_PARTS = 1_000;
 /** The most values in a user's message, lists and objects included. */
-export const MAX_MESSAGE_VALUES = 20_000;
+const MAX_MESSAGE_VALUES = 20_000;
 /** Deeper JSON than this cannot be walked safely, and no client sends it. */
 export const MAX_DEPTH = 100;
 

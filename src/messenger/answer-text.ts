@@ -15,7 +15,7 @@ export interface DeliveryTexts {
 }
 
 /** What an answer says to people: its texts. Reasoning, calls and their results are the agent's own business. */
-export function textOf({ parts }: Pick<UIMessage, "parts">): string {
+function textOf({ parts }: Pick<UIMessage, "parts">): string {
   const texts = parts.flatMap((part) => (part.type === "text" && part.text.trim() !== "" ? [part.text.trim()] : []));
   return texts.join("\n\n");
 }

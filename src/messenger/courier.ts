@@ -55,7 +55,7 @@ export interface Said {
 }
 
 /** What a courier asks of its agent. */
-export interface CourierDeps {
+interface CourierDeps {
   readonly host: Pick<AgentHost, "sql" | "tx" | "clock" | "emit" | "keepAwake" | "durable" | "afterTx" | "blank">;
   /** Has a call made by whoever has the tokens. A rejection: nobody knows what became of it. */
   speak(messenger: string, call: SpeakCall): Promise<SpeakResult>;

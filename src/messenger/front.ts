@@ -10,7 +10,7 @@ import { type Arrival, messageKey, type Taken } from "./reception.ts";
 import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
 
 /** What the front asks of the agent around it. */
-export interface FrontDeps {
+interface FrontDeps {
   readonly host: AgentHost;
   /** The agent that holds a conversation: it is asked, and resolves when what it says is durable. */
   ask(target: ThreadTarget, op: "accept" | "edit" | "stop" | "press" | "question", payload: unknown): Promise<unknown>;

@@ -38,7 +38,7 @@ export interface ReceptionAgent {
 }
 
 /** What people at a messenger ask for; each is an act like any other. */
-export type ReceptionAct = "chat.submit" | "chat.cancel" | "tool.approve";
+type ReceptionAct = "chat.submit" | "chat.cancel" | "tool.approve";
 
 /** Where something came from, and what its messenger wants. Plain data: it may come from the root. */
 export interface Arrival {

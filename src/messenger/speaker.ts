@@ -174,7 +174,7 @@ async function callOf(channel: Channel, call: SpeakCall, signal: AbortSignal): P
 }
 
 /** What is no error of a channel may have come from anywhere: nobody knows what was done. */
-export function asChannelError(thrown: unknown): ChannelError {
+function asChannelError(thrown: unknown): ChannelError {
   if (thrown instanceof ChannelError) return thrown;
   const isOurs = PerdureError.is(thrown) && (thrown.code === "not_allowed" || thrown.code === "bad_input");
   return new ChannelError(isOurs ? "unsent" : "unknown", errorText(thrown), { cause: thrown });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { nextAttempt, type AttemptFact, type AttemptPolicy } from "./call.ts";
-import type { ChatErrorClassification } from "./provider-error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
 
 const T = 1_700_000_000_000;
 

@@ -7,7 +7,9 @@ import type { CallResult } from "../ledger/charge.ts";
 import type { Ledger, NewCall, OverBudget } from "../ledger/ledger.ts";
 import type { OverBudgetAbove, Payers, ReservedAbove } from "../ledger/payers.ts";
 import { readUsage } from "../ledger/token-usage.ts";
-import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "./provider-error.ts";
+import { describeProviderError, wasRefused } from "./provider-error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
+import { retryAfterMs } from "./retry-after.ts";
 import { deadline, SILENT } from "./deadline.ts";
 
 /** The longest wait between two tries: a clock that was set back must not make it longer than any policy asks for. */
@@ -78,7 +80,7 @@ export interface ModelReader {
 }
 
 /** How a call ended, after all its tries. */
-export type CallEnd =
+type CallEnd =
   | { readonly kind: "answered" }
   | { readonly kind: "stopped" }
   /** A budget does not allow it. */
@@ -290,7 +292,7 @@ export interface AttemptPolicy {
 }
 
 /** What to do next in a step: call a model, not before a time (0: at once), or give up. */
-export type NextAttempt =
+type NextAttempt =
   | { readonly kind: "call"; readonly model: number; readonly notBefore: number }
   | { readonly kind: "end"; readonly errorClass: ChatErrorClassification };
 

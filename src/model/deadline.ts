@@ -7,7 +7,7 @@ import type { Clock } from "../base/time.ts";
 export const SILENT: ReadonlySet<string> = new Set(["model-call-start", "model-call-response-metadata", "ping", "raw"]);
 
 /** Bounds on the time of one model call. */
-export interface Deadline {
+interface Deadline {
   /** Aborts with the turn, and when a bound is reached. */
   readonly signal: AbortSignal;
   /** Waits for the call to begin. Rejects when a bound is reached. */

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { answered } from "../../test/chat/provider-answer.ts";
 import { PerdureError } from "../base/error.ts";
 import { classifyProviderError, defaultContextOverflowClassifier, wasRefused } from "./provider-error.ts";
-import type { ChatErrorClassification } from "./provider-error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
 
 const coded = (code: string) => Object.assign(new Error("x"), { code });
 const inStream = (type: string) => ({ type: "error", error: { type, message: "No." } });

@@ -14,8 +14,6 @@ import {
 } from "./error-wording.ts";
 
 export { describeProviderError };
-export { retryAfterMs } from "./retry-after.ts";
-export type { ChatErrorClassification } from "../store/usage.ts";
 
 /** The connection was never made, so nothing was asked of a model. */
 const unconnected = new Set([

@@ -6,20 +6,14 @@ export { PRUNE_MINIMUM, PRUNE_PROTECT } from "../context/prune.ts";
 export type { OutputSubject } from "../context/superseded.ts";
 export { type CallTokens, isOverflow, type OverflowLimits } from "../context/token-budget.ts";
 export type { TextCounter } from "../context/token-counters.ts";
-export type { CompactionInfo } from "../agent/compaction-info.ts";
+export type { CompactionInfo } from "../wire/session-types.ts";
 export type { AppliedCompaction } from "../agent/think-context.ts";
 export type { LiveState, TouchedFile } from "../context/carried.ts";
-export type { DraftCompaction } from "../context/compaction-job.ts";
+export type { DraftCompaction } from "../wire/session-types.ts";
 export { defaultModelLimits } from "../context/default-model-limits.ts";
 export type { ContextOverflow } from "../context/overflow.ts";
 export type { ModelLimits, ModelLimitsTable } from "../context/model-limits.ts";
-export type {
-  ContextItem,
-  ContextItemKind,
-  ContextReport,
-  LeftOutItem,
-  LeftOutKind,
-} from "../context/context-report.ts";
+export type { ContextItem, ContextItemKind, ContextReport, LeftOutItem, LeftOutKind } from "../wire/session-types.ts";
 export type { ContextBlock, ContextBlocks } from "../memory/context-blocks.ts";
 export type { ContextOptions } from "../memory/definition.ts";
 export type {

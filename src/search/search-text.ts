@@ -17,7 +17,7 @@ const BASE64 = /[A-Za-z0-9+/=_-]{200,}/g;
 export const SESSION_SEARCH_TOOL = "session_search";
 
 /** What of a message can be found. */
-export interface SearchText {
+interface SearchText {
   /** What was written. */
   readonly said: string;
   /** What tools were called, with what, and what they brought; and the names of files. */

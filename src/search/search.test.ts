@@ -4,7 +4,8 @@ import { assistant, say, user } from "../../test/support/tree-messages.ts";
 import type { AgentHost, SqlValue } from "../port.ts";
 import { deleteMessage, readMessage, updateMessage } from "../store/message.ts";
 import { insertSession } from "../store/session.ts";
-import { type SearchHit, SessionSearch } from "./search.ts";
+import { SessionSearch } from "./search.ts";
+import type { SearchHit } from "../wire/session-types.ts";
 
 const ids = (hits: readonly SearchHit[]) => hits.map(({ messageId }) => messageId);
 

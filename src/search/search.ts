@@ -22,10 +22,8 @@ import { readableText, searchText } from "./search-text.ts";
 import { indexText } from "./words.ts";
 import type { SearchHit } from "../wire/session-types.ts";
 
-export type { SearchHit } from "../wire/session-types.ts";
-
-export const DEFAULT_SEARCH_LIMIT = 10;
-export const MAX_SEARCH_LIMIT = 100;
+const DEFAULT_SEARCH_LIMIT = 10;
+const MAX_SEARCH_LIMIT = 100;
 
 /** What is indexed before others have their turn: messages, and bytes of them. */
 const SLICE_ROWS = 64;

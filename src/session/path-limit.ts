@@ -13,7 +13,7 @@ import {
 import { otherLeaves } from "../store/session.ts";
 
 /** What the limit asks of the conversation. */
-export interface LimitedPath {
+interface LimitedPath {
   readonly session: string;
   /** Whose its messages are. */
   owner(): string;

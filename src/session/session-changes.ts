@@ -8,7 +8,6 @@ import {
   insertSession,
   listSessionLines,
   MAIN_SESSION,
-  type NamedBy,
   readSession,
   readSessionLine,
   type SessionLine,
@@ -16,6 +15,7 @@ import {
   setName,
   viewsOf,
 } from "../store/session.ts";
+import type { NamedBy } from "../wire/session-types.ts";
 import { deleteChunksOf } from "../store/stream.ts";
 import { deleteTurnsOf } from "../store/turn.ts";
 import { copyContext, deleteContext } from "../memory/lifecycle.ts";
@@ -41,7 +41,7 @@ export interface ForkOptions extends NewSessionOptions {
 }
 
 /** The longest name of a session. */
-export const MAX_SESSION_NAME = 200;
+const MAX_SESSION_NAME = 200;
 /** What an id may look like: it stands in URLs and in names of cells. */
 const SESSION_ID = /^[\w.-]{1,128}$/;
 

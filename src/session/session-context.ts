@@ -7,7 +7,7 @@ import type { CompactFunction, SessionSettings, TokenCounter } from "./session-s
 import type { SessionStore } from "../store/session-store.ts";
 
 /** Where the context of a session is kept. */
-export interface ContextHome {
+interface ContextHome {
   readonly store: SessionStore;
   /** Whose blocks they are. */
   readonly session: string;

@@ -3,8 +3,6 @@ import type { SessionLine } from "../store/session.ts";
 import type { SessionDesk } from "./session-desk.ts";
 import type { SessionInfo } from "../wire/session-types.ts";
 
-export type { SessionInfo } from "../wire/session-types.ts";
-
 /** A row as it is shown. */
 export function infoOf({ store, transcripts }: SessionDesk, row: SessionLine): SessionInfo {
   const { id, name, namedBy, parent, subject, viewOf, createdAt, updatedAt } = row;

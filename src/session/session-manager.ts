@@ -3,7 +3,8 @@ import { listSessionLines, MAIN_SESSION, readSessionLine } from "../store/sessio
 import { readUsageTotal } from "../store/usage-total.ts";
 import { toDollars } from "../ledger/charge.ts";
 import type { UsageTotals } from "../ledger/ledger.ts";
-import { type SearchHit, type SearchOptions, SessionSearch } from "../search/search.ts";
+import { type SearchOptions, SessionSearch } from "../search/search.ts";
+import type { SearchHit, SessionInfo } from "../wire/session-types.ts";
 import { type AppendOptions, Session, type SessionKeeper } from "./session.ts";
 import {
   clearSession,
@@ -19,7 +20,7 @@ import {
   switchSession,
 } from "./session-changes.ts";
 import { plainDesk, type SessionDesk } from "./session-desk.ts";
-import { infoOf, type SessionInfo } from "./session-info.ts";
+import { infoOf } from "./session-info.ts";
 import { type OwnStore, toSessionStore } from "../store/session-store.ts";
 import { openView } from "./session-views.ts";
 

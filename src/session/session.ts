@@ -27,7 +27,8 @@ import {
 } from "./session-changes.ts";
 import { SessionContext } from "./session-context.ts";
 import type { SessionDesk } from "./session-desk.ts";
-import { infoOf, type SessionInfo } from "./session-info.ts";
+import { infoOf } from "./session-info.ts";
+import type { SessionInfo } from "../wire/session-types.ts";
 import { refuseDuringTurns, settledEnd } from "./session-turns.ts";
 import { hasMessage, newestLeafIn } from "./siblings.ts";
 

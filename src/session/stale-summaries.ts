@@ -5,7 +5,7 @@ import { standsAbove } from "../store/message.ts";
 import type { SessionStore } from "../store/session-store.ts";
 
 /** Why a summary that was in effect is so no more. */
-export type StaleReason = "changed" | "deleted";
+type StaleReason = "changed" | "deleted";
 
 const WHY: Record<StaleReason, string> = {
   changed: "A message that it stood for, or told of, was changed.",
@@ -13,7 +13,7 @@ const WHY: Record<StaleReason, string> = {
 };
 
 /** A message that is about to be, or was, changed or deleted. */
-export interface StaleMessage {
+interface StaleMessage {
   readonly seq: number;
   readonly id: string;
   readonly reason: StaleReason;

@@ -3,7 +3,7 @@ import { currentSession, MAIN_SESSION } from "../store/session.ts";
 import { Transcript, type TranscriptOptions } from "./transcript.ts";
 
 /** What the app may do to messages, and who hears of what becomes of them. */
-export interface TranscriptsOptions extends Omit<TranscriptOptions, "changed" | "renamed"> {
+interface TranscriptsOptions extends Omit<TranscriptOptions, "changed" | "renamed"> {
   /** As of a transcript; `session` is the one that shows another message under the old id now. */
   renamed?(session: string, from: string, to: string): void;
   /** Whether a turn runs in a session: it is kept in memory, and is none of those that somebody only looks at. */

@@ -13,7 +13,7 @@ export const budgetGrantSchema: readonly string[] = [
 ];
 
 /** The sum of all grants for one turn, session or agent. */
-export interface BudgetGrantRow {
+interface BudgetGrantRow {
   readonly tokens: number;
   readonly cost: number;
 }

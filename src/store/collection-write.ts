@@ -1,7 +1,7 @@
 import type { Sql } from "../port.ts";
 
 /** So many writes are known again by their names. */
-export const REMEMBERED_WRITES = 10_000;
+const REMEMBERED_WRITES = 10_000;
 
 /**
  * `perdure_row_write`: what became of the last writes to rows, so that one that is sent again counts once. The newest
@@ -22,7 +22,7 @@ export const collectionWriteSchema: readonly string[] = [
 export const writeDigestSchema: readonly string[] = ["ALTER TABLE perdure_row_write ADD COLUMN digest TEXT"];
 
 /** What became of a write. */
-export interface CollectionWrite {
+interface CollectionWrite {
   /** The number of the write; of one that was refused, that of the last one that was applied. */
   readonly seq: number;
   /** Why it was refused. Null: it was applied. */
@@ -32,7 +32,7 @@ export interface CollectionWrite {
 }
 
 /** How far the counters are. */
-export interface RowCounters {
+interface RowCounters {
   /** The last write that was applied. */
   readonly seq: number;
   /** What the next row that is inserted gets. */

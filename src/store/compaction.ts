@@ -2,8 +2,6 @@ import type { Sql, SqlValue } from "../port.ts";
 import { type DamageTeller, readStoredList } from "./damaged.ts";
 import type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
 
-export type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
-
 /**
  * `perdure_compaction`: what the model reads instead of older messages. A row belongs to a message (`at`) and holds for
  * every conversation that goes through it. Messages are never changed by it; only rows that are `done` count.

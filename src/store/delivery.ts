@@ -110,7 +110,7 @@ export interface PartRow {
 }
 
 /** What is needed to open one. */
-export type NewDelivery = Pick<DeliveryRow, "kind" | "messenger" | "thread" | "place" | "session" | "createdAt"> &
+type NewDelivery = Pick<DeliveryRow, "kind" | "messenger" | "thread" | "place" | "session" | "createdAt"> &
   Partial<Pick<DeliveryRow, "turnId" | "messageId" | "toolCallId" | "digest" | "secret" | "body" | "context">>;
 
 const COLUMNS = `seq, kind, messenger, thread, place, session, turn_id AS turnId, message_id AS messageId,

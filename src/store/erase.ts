@@ -32,7 +32,7 @@ export function newestMessage(db: Sql): number {
 }
 
 /** What was said in some sessions. */
-export interface OwnMessages {
+interface OwnMessages {
   /** Shown by no other session. */
   readonly own: readonly number[];
   /** Shown by others too: by which, and how many. */
@@ -101,14 +101,14 @@ export function forgetWhoAsked(db: Sql, seq: number): void {
 }
 
 /** Which rows of other tables belong to what is erased. */
-export interface ErasedKeys {
+interface ErasedKeys {
   readonly sessions: readonly string[];
   readonly messageIds: readonly string[];
   readonly toolCallIds: readonly string[];
 }
 
 /** How many rows of each kind were deleted. */
-export interface ErasedRows {
+interface ErasedRows {
   readonly turns: number;
   readonly streamChunks: number;
   readonly submissions: number;

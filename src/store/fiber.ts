@@ -53,7 +53,7 @@ export type StoredFiberStatus =
   | "error";
 
 /** What a new row needs. `payload` and `metadata` are JSON. */
-export interface NewFiber {
+interface NewFiber {
   readonly id: string;
   readonly kind: FiberKind;
   readonly name: string;
@@ -101,7 +101,7 @@ export function readFiber(db: Sql, id: string): FiberRow | undefined {
   return fiberTable.find(db, "id", id);
 }
 
-export interface FiberFilter {
+interface FiberFilter {
   readonly statuses?: readonly StoredFiberStatus[];
   readonly name?: string;
   readonly limit: number;

@@ -20,7 +20,7 @@ export const fileBodySchema: readonly string[] = [
 const HEAD = -1;
 
 /** Whether there is such a body, and where its bytes are. */
-export interface BodyHead {
+interface BodyHead {
   readonly refs: number;
   readonly large: number;
 }

@@ -53,7 +53,7 @@ export interface FileRow extends FileMeta {
 export type FilePlace = Pick<FileMeta, "parent" | "name" | "hash">;
 
 /** Where in the tree: everything below `dir`, or a piece of it. */
-export interface Below {
+interface Below {
   readonly dir: string;
   /** Only what comes behind this entry. */
   readonly after?: { readonly parent: string; readonly name: string };

@@ -16,10 +16,10 @@ export const inboundSchema: readonly string[] = [
 ];
 
 /** What was done about something that came. */
-export type InboundKind = "turn" | "joined" | "press" | "stop" | "edit" | "refused" | "notice";
+type InboundKind = "turn" | "joined" | "press" | "stop" | "edit" | "refused" | "notice";
 
 /** One thing that came. */
-export interface InboundRow {
+interface InboundRow {
   readonly kind: InboundKind;
   readonly turnId: string | null;
   readonly at: number;

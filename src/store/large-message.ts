@@ -1,7 +1,7 @@
 import type { Sql } from "../port.ts";
 
 /** A stretch of a conversation, looked through for messages that are large. */
-export interface LargeMessages {
+interface LargeMessages {
   /** The `seq` of the newest that was looked at; null when there was none. */
   readonly newest: number | null;
   /** The large ones, oldest first. */

@@ -45,7 +45,7 @@ import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
 
 /** One step of the schema. Once released it never changes: a correction is a new step. */
-export interface Migration {
+interface Migration {
   readonly id: number;
   readonly statements: readonly string[];
 }

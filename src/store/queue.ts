@@ -56,7 +56,7 @@ export function putQueueItem(
   queueTable.insert(db, { ...item, ...fresh }, "(id) WHERE status = 'pending'");
 }
 
-export interface QueueFilter {
+interface QueueFilter {
   readonly statuses: readonly QueueStatus[];
   readonly callback?: string;
   /** Items whose payload is an object in which `key` has `value`, compared as text. */

@@ -27,7 +27,7 @@ export const runSchema: readonly string[] = [
 export const runLineageSchema: readonly string[] = ["ALTER TABLE perdure_run ADD COLUMN lineage TEXT"];
 
 /** Where a run is. */
-export type RunStatus = "running" | "completed" | "error" | "aborted";
+type RunStatus = "running" | "completed" | "error" | "aborted";
 
 /** One run. JSON columns are texts; times are milliseconds since the epoch. */
 export interface RunRow {

@@ -92,7 +92,7 @@ export function countWaiting(db: Sql, callback: string, limit: number): number {
   return row?.n ?? 0;
 }
 
-export interface ScheduleFilter {
+interface ScheduleFilter {
   readonly id?: string;
   readonly type?: ScheduleType;
   readonly callback?: string;

@@ -44,7 +44,7 @@ export interface SearchMatch {
 }
 
 /** What to look for, and where to go on. */
-export interface SearchFilter {
+interface SearchFilter {
   readonly role?: string | undefined;
   /** Only messages of before this time, in milliseconds since the epoch. */
   readonly before?: number | undefined;
@@ -53,14 +53,14 @@ export interface SearchFilter {
 }
 
 /** A message that is not in the index as it is now. */
-export interface Unindexed {
+interface Unindexed {
   readonly seq: number;
   /** Bytes of its body. */
   readonly size: number;
 }
 
 /** Whether anybody has searched yet. */
-export function hasSearchIndex(db: Sql): boolean {
+function hasSearchIndex(db: Sql): boolean {
   return readCell(db, VERSION_KEY) !== undefined;
 }
 
@@ -81,7 +81,7 @@ export function prepareSearchIndex(db: Sql): void {
 }
 
 /** Forgets the index; the next search makes it anew. */
-export function dropSearchIndex(db: Sql): void {
+function dropSearchIndex(db: Sql): void {
   db.sql("DROP TRIGGER IF EXISTS perdure_search_changed");
   db.sql("DROP TRIGGER IF EXISTS perdure_search_deleted");
   db.sql("DROP TABLE IF EXISTS perdure_search_word");
@@ -119,7 +119,7 @@ export function indexMessage(db: Sql, seq: number, words: { readonly said: strin
 }
 
 /** A word of the index, and in how many messages it is. */
-export interface IndexedWord {
+interface IndexedWord {
   readonly term: string;
   readonly doc: number;
 }
@@ -187,7 +187,7 @@ export function searchMessages(db: Sql, match: string, filter: SearchFilter): Se
 }
 
 /** A piece of the way from a message up to the first. */
-export interface PathPiece {
+interface PathPiece {
   /** Those that were asked for and stand on it. */
   readonly found: readonly number[];
   /** Where the next piece begins; null at the end. */

@@ -3,8 +3,6 @@ import type { Sql, SqlValue } from "../port.ts";
 import type { NamedBy } from "../wire/session-types.ts";
 import { type DamageTeller, tellDamage } from "./damaged.ts";
 
-export type { NamedBy } from "../wire/session-types.ts";
-
 /** Where an agent with one conversation kept what the last request brought along. */
 export const chatContextSchema: readonly string[] = [
   "CREATE TABLE perdure_chat (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT, client_tools TEXT) STRICT",
@@ -152,7 +150,7 @@ export function currentSession(db: Sql): string {
 }
 
 /** What is needed to make a session. */
-export type NewSession = Pick<SessionRow, "id"> & Partial<Omit<SessionRow, "current" | "createdAt" | "updatedAt">>;
+type NewSession = Pick<SessionRow, "id"> & Partial<Omit<SessionRow, "current" | "createdAt" | "updatedAt">>;
 
 /** Makes a session; one of that id is left as it is. */
 export function insertSession(db: Sql, row: NewSession, now: number): void {
@@ -216,7 +214,7 @@ export function deleteSessionRow(db: Sql, id: string): void {
 }
 
 /** What the last request of a session brought along, as JSON texts. */
-export interface ChatContextRow {
+interface ChatContextRow {
   readonly body: string | null;
   readonly clientTools: string | null;
 }

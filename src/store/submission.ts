@@ -43,10 +43,7 @@ export interface SubmissionRow {
 }
 
 /** What is needed to accept a submission. */
-export type NewSubmission = Pick<
-  SubmissionRow,
-  "id" | "idempotencyKey" | "messages" | "metadata" | "turnId" | "createdAt"
->;
+type NewSubmission = Pick<SubmissionRow, "id" | "idempotencyKey" | "messages" | "metadata" | "turnId" | "createdAt">;
 
 const COLUMNS = `id, idempotency_key AS idempotencyKey, messages, edited, metadata, status, turn_id AS turnId, error,
   created_at AS createdAt, started_at AS startedAt, settled_at AS settledAt`;

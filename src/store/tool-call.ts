@@ -124,20 +124,20 @@ export interface ToolCallRow {
 }
 
 /** What a new row needs. */
-export type NewToolCall = Pick<
+type NewToolCall = Pick<
   ToolCallRow,
   "messageId" | "toolCallId" | "turnId" | "step" | "tool" | "input" | "digest" | "replay"
 >;
 
 /** A question to a person. */
-export interface NewQuestion extends NewToolCall {
+interface NewQuestion extends NewToolCall {
   readonly askedAt: number;
   readonly expiresAt: number | null;
   readonly summary: string | null;
 }
 
 /** The last word on a question. */
-export interface Decision {
+interface Decision {
   readonly status: "approved" | "denied" | "expired";
   readonly decidedAt: number;
   readonly approver: string | null;
@@ -297,7 +297,7 @@ export function newestApproved(db: Sql, toolCallId: string): ToolCallRow | undef
 }
 
 /** A call that waits for a person in the middle of its work. */
-export interface ParkedRow {
+interface ParkedRow {
   readonly askedAt: number;
   readonly expiresAt: number | null;
   readonly summary: string | null;

@@ -113,7 +113,7 @@ export interface TurnRow {
 }
 
 /** What is needed to accept a turn. */
-export type NewTurn = Pick<
+type NewTurn = Pick<
   TurnRow,
   "id" | "trigger" | "continuation" | "messageIds" | "body" | "clientTools" | "notBefore" | "createdAt" | "session"
 > & {
@@ -314,7 +314,7 @@ export function steerTurn(db: Sql, seq: number, messageIds: string, receipt: str
 }
 
 /** How a turn can end. */
-export type TurnEndStatus = Exclude<TurnStatus, "held" | "accepted" | "running">;
+type TurnEndStatus = Exclude<TurnStatus, "held" | "accepted" | "running">;
 
 /** Ends a turn, the submission that it carries out, and what is to be told of it at a messenger. @returns whether it was open. */
 export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: string | null, now: number): boolean {

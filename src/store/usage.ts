@@ -50,7 +50,7 @@ export type ChatErrorClassification = "context_overflow" | "rate_limit" | "trans
 /** What a model was called for. `agent-tool`: by an agent below, for a run that this one asked for. */
 export type CallPurpose = "turn" | "compaction" | "title" | "agent-tool" | "tool";
 /** `open` is under way, `cut` ended without anybody seeing how (the process died, or it was stopped). */
-export type CallStatus = "open" | "ok" | "error" | "cut";
+type CallStatus = "open" | "ok" | "error" | "cut";
 
 /** One call. Times are milliseconds since the epoch, costs billionths of a US dollar. */
 export interface UsageRow {
@@ -89,7 +89,7 @@ export interface UsageRow {
 }
 
 /** What is known of a call before it is made. */
-export type NewUsage = Pick<
+type NewUsage = Pick<
   UsageRow,
   | "id"
   | "session"

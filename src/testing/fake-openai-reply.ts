@@ -39,7 +39,7 @@ export interface FakeError {
 }
 
 /** Where an answer goes to: a response of a Node server. */
-export interface Outlet {
+interface Outlet {
   readonly destroyed: boolean;
   writeHead(status: number, headers: Record<string, string>): unknown;
   write(text: string): unknown;

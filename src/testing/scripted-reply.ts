@@ -68,7 +68,7 @@ export interface ScriptedReply {
 }
 
 /** The stream parts that leave together: a delta, with what must open or close around it. */
-export type Piece = readonly ModelStreamPart[];
+type Piece = readonly ModelStreamPart[];
 
 /** The whole answer, as `doGenerate` returns it. */
 export function toContent(reply: ScriptedReply): ModelContent[] {

@@ -6,7 +6,7 @@ import { toPlainJson } from "./plain-json.ts";
 /** The most attachments of one turn. */
 export const MAX_ATTACHMENTS = 32;
 /** One attachment, as JSON. Larger things are stored elsewhere and named. */
-export const MAX_ATTACHMENT_CHARS = 100_000;
+const MAX_ATTACHMENT_CHARS = 100_000;
 
 /** What is delivered beside an answer: `email_draft`, `card`, `voice_note`, or whatever the app calls it. JSON. */
 export interface ReplyAttachment {
@@ -15,7 +15,7 @@ export interface ReplyAttachment {
 }
 
 /** The type of the part that holds one. Models do not read such parts. */
-export const ATTACHMENT_PART = "data-reply-attachment";
+const ATTACHMENT_PART = "data-reply-attachment";
 
 /** A copy of an attachment as plain JSON. @throws PerdureError `bad_input`, `limit` */
 export function checkAttachment(attachment: unknown): ReplyAttachment {

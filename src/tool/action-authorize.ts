@@ -34,7 +34,7 @@ export function readAuthorization(rule: string, said: unknown): ActionAuthorizat
 }
 
 /** Whether an action may run. */
-export type ActionVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
+type ActionVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
 
 /** Compares what an action needs with what the turn was granted. Pure. */
 export function judge(required: readonly string[], grants: ActionAuthorization): ActionVerdict {

@@ -21,7 +21,7 @@ import { type DurableExecutionOptions, toolOptionsOf } from "./define.ts";
 const MAX_SUMMARY_BYTES = 4_000;
 
 /** What a tool's `needsApproval` may say besides yes and no. Both are a yes to whoever does not know them. */
-export type ApprovalNeed =
+type ApprovalNeed =
   | { readonly kind: "free" }
   | {
       readonly kind: "ask";

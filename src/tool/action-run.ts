@@ -65,7 +65,7 @@ export interface BoundAction {
 }
 
 /** What the model reads of an action that was not done, or failed. */
-export interface ActionFailure {
+interface ActionFailure {
   readonly error: { readonly name: string; readonly message: string };
 }
 

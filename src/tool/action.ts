@@ -8,7 +8,7 @@ import { type CallApproval, durableTool } from "./define.ts";
 /** The longest that `execute` may take where the action does not say. */
 export const ACTION_TIMEOUT_MS = 30_000;
 /** Outputs of more characters are cut in the middle; the whole is kept aside. */
-export const ACTION_OUTPUT_CHARS = 20_000;
+const ACTION_OUTPUT_CHARS = 20_000;
 /** A durable pause that nobody has answered by then is over. */
 export const PAUSE_TTL_MS = 30 * 24 * 3_600_000;
 

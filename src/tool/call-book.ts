@@ -68,7 +68,7 @@ export interface CallQuestion extends CallIntent {
 }
 
 /** What a person says. */
-export interface CallAnswer {
+interface CallAnswer {
   /** The message that the call is in, where that is known: ids of calls may come again in another one. */
   readonly messageId?: string;
   readonly approved: boolean;
@@ -82,7 +82,7 @@ export interface CallAnswer {
 }
 
 /** What became of an answer. Only `decided` changed anything. */
-export type Decided =
+type Decided =
   | { readonly kind: "decided"; readonly row: CallRow }
   /** The question has its last word, or its time is over. */
   | { readonly kind: "late"; readonly row: CallRow }
@@ -114,7 +114,7 @@ export interface PendingApproval {
 }
 
 /** A question that has its last word. */
-export interface DecidedApproval extends PendingApproval {
+interface DecidedApproval extends PendingApproval {
   readonly decision: "approved" | "denied" | "expired";
   readonly decidedAt: number;
   readonly approver: string | null;

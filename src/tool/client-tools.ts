@@ -2,7 +2,7 @@ import { jsonSchema, type Tool, tool } from "ai";
 import type { ClientTool } from "../wire/frames.ts";
 
 /** Runs a client's tool on its behalf, where the client is another server. */
-export type ClientToolExecutor = (call: { toolName: string; toolCallId: string; input: unknown }) => unknown;
+type ClientToolExecutor = (call: { toolName: string; toolCallId: string; input: unknown }) => unknown;
 
 /**
  * AI SDK tools for what a client says it can run. They have no `execute`: the call goes to the client, and the turn

@@ -82,7 +82,7 @@ export interface ToolRules {
 }
 
 /** A call that calls others. */
-export interface OuterCall {
+interface OuterCall {
   readonly toolCallId: string;
   /** Its name in sentences. */
   readonly name: string;
@@ -269,13 +269,13 @@ function isDecision(said: unknown): said is ToolCallDecision {
 }
 
 /** What a parked call may leave. It is stored in the agent's file until the person has answered. */
-export const MAX_PARKED_BYTES = 16 * 1024 * 1024;
+const MAX_PARKED_BYTES = 16 * 1024 * 1024;
 
 /** As long as what is stored beside the input of a question. */
 const LONGEST_DIGEST = "-".repeat(200);
 
 /** One call that a model asked for. */
-export interface ToolCallInput {
+interface ToolCallInput {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly input: unknown;

@@ -1,7 +1,8 @@
 import type { Tool } from "ai";
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
-import type { MessageText, SearchHit, SessionSearch } from "../search/search.ts";
+import type { MessageText, SessionSearch } from "../search/search.ts";
+import type { SearchHit } from "../wire/session-types.ts";
 import { durableTool } from "./define.ts";
 import { objectInput } from "./object-input.ts";
 

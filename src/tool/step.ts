@@ -6,9 +6,9 @@ import { allowToGoOn, type CallAttempt, insertToolStep, readToolStep } from "../
 import { toPlainJson } from "./plain-json.ts";
 
 /** What a step returns, as JSON. More belongs into a file, and its name into the step. */
-export const MAX_STEP_CHARS = 256 * 1024;
+const MAX_STEP_CHARS = 256 * 1024;
 /** The most steps of one call. */
-export const MAX_STEPS = 1_000;
+const MAX_STEPS = 1_000;
 const MAX_NAME_CHARS = 200;
 
 /** What the work of a step is told. */

@@ -26,7 +26,7 @@ export interface StepPolicy {
 }
 
 /** Others who hear of a turn, after the class or beside it. They decide nothing, and report what goes wrong themselves. */
-export interface Watchers {
+interface Watchers {
   listens(hook: "beforeToolCall" | "afterToolCall" | "onStepFinish" | "onChunk"): boolean;
   beforeToolCall(context: ToolCallContext): Promise<void>;
   afterToolCall(context: ToolCallResultContext): Promise<void>;

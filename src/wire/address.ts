@@ -22,7 +22,7 @@ export const DEFAULT_PREFIX = "agents";
 export const MAX_STEPS = 16;
 
 /** One crossing from an agent to its child, in the order in which the gates are asked. */
-export interface Hop {
+interface Hop {
   readonly parent: AgentPath;
   readonly child: AgentStep;
   /** What the child sees as its path. */
@@ -41,7 +41,7 @@ export interface AgentAddress {
 }
 
 /** An address that cannot name an agent: answer with `status`, or close with `refusalCode(status)`. */
-export interface RefusedAddress {
+interface RefusedAddress {
   readonly kind: "refused";
   readonly status: 400;
   /** For logs. Clients get no details. */

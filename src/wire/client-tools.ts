@@ -2,9 +2,9 @@ import type { ClientTool } from "./frames.ts";
 import { isRecord } from "../base/json.ts";
 
 /** The most tools that a client may say it has. */
-export const MAX_CLIENT_TOOLS = 500;
+const MAX_CLIENT_TOOLS = 500;
 /** The longest JSON of all of them, in UTF-16 units: it is stored with every turn, and sent to the model. */
-export const MAX_CLIENT_TOOLS_LENGTH = 1024 * 1024;
+const MAX_CLIENT_TOOLS_LENGTH = 1024 * 1024;
 
 /**
  * Reads the tools that a client says it can run. Absent and null give `undefined`, which is not the same as an

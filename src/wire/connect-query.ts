@@ -1,7 +1,7 @@
 import { MAX_ID_LENGTH } from "./parse.ts";
 
 /** What the query of a connecting client says to the host. Everything else in it belongs to the app. */
-export interface ConnectQuery {
+interface ConnectQuery {
   /**
    * What the client calls itself (`_pk`). The same on automatic reconnects, but neither unique nor proof of
    * anything. Undefined when missing, empty or longer than {@link MAX_ID_LENGTH}: the host makes one up.

@@ -18,7 +18,7 @@ export function encodeStateFrame(stateJson: string): string {
 }
 
 /** What {@link encodeChunkFrame} may add to a chunk. */
-export interface ChunkFrameOptions {
+interface ChunkFrameOptions {
   /** Index in the stored log; absent for a chunk that is not stored. */
   readonly seq?: number;
   readonly continuation?: boolean;

@@ -14,7 +14,7 @@ import type {
  */
 
 /** A chat message as far as frames care: the parts are the AI SDK's and are checked elsewhere. */
-export interface WireMessage {
+interface WireMessage {
   readonly id: string;
   readonly role: "user" | "assistant" | "system";
   readonly parts: readonly unknown[];
@@ -35,7 +35,7 @@ export type TurnOutcome = "completed" | "error" | "aborted" | "skipped" | "recov
 // ---- both directions
 
 /** The whole state of the agent, never a patch. To the server: please store it. To the client: it is now this. */
-export interface StateFrame {
+interface StateFrame {
   readonly type: "cf_agent_state";
   readonly state: unknown;
 }
@@ -48,7 +48,7 @@ export interface ChatClearFrame {
 // ---- client to server
 
 /** Call a method. Answered by {@link RpcResultFrame}s or one {@link RpcErrorFrame} on the same connection. */
-export interface RpcCallFrame {
+interface RpcCallFrame {
   readonly type: "rpc";
   readonly id: string;
   readonly method: string;
@@ -111,13 +111,13 @@ export interface ToolApprovalFrame {
 }
 
 /** Stop a call that goes on without its turn. */
-export interface ToolStopFrame {
+interface ToolStopFrame {
   readonly type: "perdure_tool_stop";
   readonly toolCallId: string;
 }
 
 /** Send me what was said before. See `history.ts`. */
-export interface OlderRequestFrame {
+interface OlderRequestFrame {
   readonly type: "perdure_chat_older";
   readonly before: number;
 }
@@ -141,7 +141,7 @@ export type ClientFrame =
 // ---- server to client
 
 /** Who is here: kebab class and name, of the leaf for children. Sent on every connect. */
-export interface IdentityFrame {
+interface IdentityFrame {
   readonly type: "cf_agent_identity";
   readonly name: string;
   readonly agent: string;
@@ -150,13 +150,13 @@ export interface IdentityFrame {
 }
 
 /** The state that this client pushed was not taken. */
-export interface StateErrorFrame {
+interface StateErrorFrame {
   readonly type: "cf_agent_state_error";
   readonly error: string;
 }
 
 /** The MCP servers of the agent and what they offer. Sent on connect, also when empty, and on change. */
-export interface McpServersFrame {
+interface McpServersFrame {
   readonly type: "cf_agent_mcp_servers";
   readonly mcp: McpState;
 }
@@ -179,7 +179,7 @@ export interface McpServerState {
 }
 
 /** A result, or with `done: false` one piece of a streamed one. */
-export interface RpcResultFrame {
+interface RpcResultFrame {
   readonly type: "rpc";
   readonly id: string;
   readonly success: true;
@@ -188,7 +188,7 @@ export interface RpcResultFrame {
 }
 
 /** The call failed; nothing more comes for it. */
-export interface RpcErrorFrame {
+interface RpcErrorFrame {
   readonly type: "rpc";
   readonly id: string;
   readonly success: false;
@@ -235,7 +235,7 @@ export interface TranscriptFrame {
 export type BranchPlaces = { readonly [messageId: string]: readonly [index: number, count: number] };
 
 /** What was said before the message numbered `before`, oldest first; `next` asks for what was said before that. */
-export interface OlderFrame {
+interface OlderFrame {
   readonly type: "perdure_chat_older";
   readonly before: number;
   readonly messages: readonly WireMessage[];
@@ -253,14 +253,14 @@ export interface MessageUpdatedFrame {
  * Only for clients that want pages, and not in the session of the edit: the message that they know as `from` was edited
  * elsewhere. What they show is the older version, which is now called `to`.
  */
-export interface MessageRenamedFrame {
+interface MessageRenamedFrame {
   readonly type: "perdure_message_renamed";
   readonly from: string;
   readonly to: string;
 }
 
 /** Whoever answered a question for approval may not: it is still open. Only for that connection. */
-export interface ApprovalRefusedFrame {
+interface ApprovalRefusedFrame {
   readonly type: "perdure_chat_approval_refused";
   readonly toolCallId: string;
   readonly reason: string;

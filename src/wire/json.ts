@@ -16,7 +16,7 @@ export const MAX_JSON_VALUES = 50_000;
 export type JsonObject = { readonly [key: string]: unknown };
 
 /** What {@link readJson} found. `told`: what a long text says of itself, if it was looked at. */
-export type ReadJson =
+type ReadJson =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly why: NotRead; readonly told?: JsonScan["told"] };
 

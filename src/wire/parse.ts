@@ -12,10 +12,10 @@ import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts"
 export const MAX_ID_LENGTH = 256;
 
 /** The longest state that a client may set, in UTF-16 units: it is stored whole, and sent to everybody. */
-export const MAX_STATE_LENGTH = 4 * 1024 * 1024;
+const MAX_STATE_LENGTH = 4 * 1024 * 1024;
 
 /** Bounds for {@link parseFrame}; the size of a frame is bounded by the host before. */
-export interface FrameLimits {
+interface FrameLimits {
   /** Default {@link MAX_ID_LENGTH}. */
   readonly idLength?: number;
   /** Default {@link MAX_JSON_DEPTH}. */
@@ -25,7 +25,7 @@ export interface FrameLimits {
 }
 
 /** How a client-side tool ended. */
-export type ToolOutcome =
+type ToolOutcome =
   | { readonly state: "output-available"; readonly output: unknown }
   | { readonly state: "output-error"; readonly errorText: string | undefined };
 

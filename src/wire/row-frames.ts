@@ -31,7 +31,7 @@ export const MAX_KNOWN = 10_000;
 export const ROW_FRAME_START = '{"type":"perdure_rows_';
 
 /** How a row is changed. */
-export type RowOperation = "insert" | "update" | "upsert" | "delete";
+type RowOperation = "insert" | "update" | "upsert" | "delete";
 const OPERATIONS: ReadonlySet<unknown> = new Set(["insert", "update", "upsert", "delete"]);
 
 /** A change of one row. An update replaces the whole row. */

@@ -110,7 +110,7 @@ export interface BackgroundState {
 }
 
 /** Who gave a session its name. */
-export type SessionNamer = "derived" | "model" | "user";
+type SessionNamer = "derived" | "model" | "user";
 
 /** The session that a client is in. */
 export interface SessionState {

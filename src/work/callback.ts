@@ -5,7 +5,7 @@ import type { WorkContext } from "./work.ts";
 export type Outcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 
 /** One call of a callback and what to do with its end. */
-export interface CallbackRun {
+interface CallbackRun {
   /** Which turn it comes of, as it is stored. */
   readonly cause: string | null;
   /** Calls it. May throw, may return a promise. */

@@ -49,7 +49,7 @@ export interface QueueOptions {
 
 const queueOptionsNames = namesOf<QueueOptions>()("retry id");
 
-export interface QueueCriteria {
+interface QueueCriteria {
   /** What waits or runs by default. */
   readonly status?: QueueStatus | readonly QueueStatus[];
   readonly callback?: string;

@@ -11,7 +11,7 @@ const MS = 1000;
 /** When to run: a delay in seconds, a moment, a cron expression, or every so many seconds. */
 export type When = number | Date | string | { readonly everySeconds: number };
 
-export interface ScheduleRequest {
+interface ScheduleRequest {
   readonly when: When;
   readonly callback: string;
   readonly payload: unknown;

@@ -21,7 +21,7 @@ export interface CheckedTask {
 }
 
 /** What holds for tasks that do not say it themselves. */
-export interface TaskDefaults {
+interface TaskDefaults {
   /** Asked only when a task needs it. May throw. */
   timeZone(): unknown;
   readonly retry: Required<RetryOptions>;

@@ -4,7 +4,7 @@ import type { CheckedTask } from "./task-check.ts";
 import { occurrenceAfter } from "./task-schedule.ts";
 
 /** What becomes of a row when its task is declared, or no longer is. */
-export type TaskChange =
+type TaskChange =
   /** A new task, or one whose schedule is another: it waits for its next time. */
   | { readonly kind: "arm"; readonly task: ArmedTask }
   /** Its schedule is another, but it runs now: the next time is found when that ends. */

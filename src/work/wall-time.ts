@@ -1,5 +1,5 @@
 /** Time as clocks on a wall show it: milliseconds since the epoch of a UTC clock that shows the same. */
-export type WallTime = number;
+type WallTime = number;
 
 const SECOND = 1000;
 const DAY = 86_400_000;

@@ -42,6 +42,23 @@ test("export * fails anywhere in src", () => {
   ]);
 });
 
+test("an export that no other file uses fails; a test, a program and a late import are users", () => {
+  const root = plant({
+    ...good,
+    "src/index.ts": 'import { used } from "./store/a.ts";\n/** One. */\nexport const one = used;\n',
+    "src/store/a.ts": "export const used = 1;\nexport const left = 2;\nexport type Left = 3;\n",
+    "src/store/a.test.ts": 'import { tested } from "./b.ts";\n',
+    "src/store/b.ts": "export const tested = 1;\nexport function timed() {}\n",
+    "src/store/c.ts": "export const late = 1;\nexport { late as later };\n",
+    "src/store/d.ts": 'void import("./c.ts");\n',
+    "bench/b.ts": 'export { timed } from "../src/store/b.ts";\n',
+  });
+  expect(checkExports(root)).toEqual([
+    'src/store/a.ts: "left" is exported, and no other file uses it',
+    'src/store/a.ts: "Left" is exported, and no other file uses it',
+  ]);
+});
+
 test("a public name without a doc comment fails, where it is declared", () => {
   const root = plant({
     ...good,
@@ -80,7 +97,7 @@ test("a documented face passes: own declarations, re-exports, renames, imports p
       "/** D. */",
       "const d = 1;",
       "export { d };",
-      "export const inner = 1;",
+      "const inner = 1;",
     ].join("\n"),
   });
   expect(checkExports(root)).toEqual([]);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { jsonSchema, tool, type UIMessage } from "ai";
 import { durableTool } from "perdure";
 import type { Fact, ScriptedCall } from "perdure/testing";
-import type { CompactionInfo } from "../../src/agent/compaction-info.ts";
+import type { CompactionInfo } from "../../src/wire/session-types.ts";
 import { Think } from "../../src/agent/think.ts";
 import { subscribe } from "../../src/host/node/channels.ts";
 import { createHost } from "../../src/host/node/create-host.ts";

@@ -32,7 +32,7 @@ export type CallNote =
 export type Booked = ReservedAbove | OverBudgetAbove;
 
 /** The agent that keeps the books. */
-export interface Bookkeeper {
+interface Bookkeeper {
   readonly host: AgentHost;
   readonly keeper: TurnKeeper | undefined;
 }

@@ -32,7 +32,7 @@ import type {
 } from "./types.ts";
 
 /** What the runs of a child ask of it. */
-export interface ChildRunsOwner {
+interface ChildRunsOwner {
   readonly host: AgentHost;
   room(): ChatRoom;
   readonly hooks: AgentToolChildHooks;

@@ -12,7 +12,7 @@ export type RunMove =
   | { readonly kind: "end"; readonly status: "completed" | "error" | "aborted"; readonly error?: string };
 
 /** What is known of the last turn of a run. */
-export interface LastTurn {
+interface LastTurn {
   /** Undefined when the turn is forgotten: the conversation was cleared. */
   readonly status: TurnStatus | undefined;
   readonly error: string | null;

@@ -17,7 +17,7 @@ export interface HeardRun {
 }
 
 /** Whom a parent tells what its child says. */
-export interface RunAudience {
+interface RunAudience {
   readonly own: Pick<AgentParts<unknown>, "host" | "halted">;
   readonly hooks: RunHooks;
   readonly events: RunEvents;

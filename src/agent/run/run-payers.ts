@@ -17,7 +17,7 @@ export function payersOf(host: AgentHost, turn: number): RunPayers | undefined {
 }
 
 /** The agents above a run, as the agent that does it reaches them: through the next one. */
-export class RunPayers implements Payers {
+class RunPayers implements Payers {
   readonly #host: AgentHost;
   readonly #above: AgentPath;
   readonly #run: RunRow;

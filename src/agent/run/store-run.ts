@@ -14,7 +14,7 @@ import type { RunHooks } from "./run-hooks.ts";
 import type { DetachedAgentToolConfig, RunAgentToolOptions } from "./types.ts";
 
 /** A run that is about to be stored. */
-export interface NewRun {
+interface NewRun {
   readonly runId: string;
   readonly className: string;
   readonly options: RunAgentToolOptions;

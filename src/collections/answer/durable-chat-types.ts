@@ -1,6 +1,6 @@
 import type { AnyTextAdapter, AnyTool, chat, Interrupt, ModelMessage, StreamChunk, TokenUsage } from "@tanstack/ai";
 import type { ChunkContract, ToolCallContract } from "../contract.ts";
-import type { RowProducer } from "../log/row-log.ts";
+import type { RowProducer } from "../../wire/row-frames.ts";
 import type { RowCollection } from "../log/rows.ts";
 import type { DurableToolMode, DurableToolOptions, ToolLike } from "../call/types.ts";
 import type { ChunkSinkOptions, TransformOption, Conditions } from "./stream-to-collection.ts";

@@ -1,7 +1,7 @@
 import type { Context } from "@tanstack/db";
 import type { Claim, Claims } from "../worker/claim.ts";
 import type { GenerationContract } from "../contract.ts";
-import type { RowCondition } from "../log/row-log.ts";
+import type { RowCondition } from "../../wire/row-frames.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection } from "../log/rows.ts";
 import type { QueryRow, RowQuery } from "../log/query.ts";

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import type { GenerationContract } from "../contract.ts";
-import type { RowCondition } from "../log/row-log.ts";
+import type { RowCondition } from "../../wire/row-frames.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 import { generationClaimId, toolClaimId, type Claims } from "../worker/claim.ts";
 

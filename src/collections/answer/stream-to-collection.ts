@@ -1,7 +1,7 @@
 import type { StreamChunk } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import type { ChunkContract, ChunkRecord } from "../contract.ts";
-import type { RowCondition, RowProducer } from "../log/row-log.ts";
+import type { RowCondition, RowProducer } from "../../wire/row-frames.ts";
 import { keyOf, rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 import { pause } from "../../base/time.ts";
 import { toChunkRecord } from "./chunk.ts";

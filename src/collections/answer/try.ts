@@ -1,6 +1,6 @@
 import { PerdureError, errorText } from "../../base/error.ts";
 import { isSettledStatus, type GenerationContract } from "../contract.ts";
-import type { RowCondition } from "../log/row-log.ts";
+import type { RowCondition } from "../../wire/row-frames.ts";
 import type { Rows } from "../log/rows.ts";
 import type { Claim } from "../worker/claim.ts";
 import type { PumpOutcome } from "../worker/pump.ts";

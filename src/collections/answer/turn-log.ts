@@ -1,6 +1,7 @@
 import type { ChatMiddleware, ChatMiddlewareContext, ModelMessage } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
-import type { RowCondition, RowLog } from "../log/row-log.ts";
+import type { RowLog } from "../log/row-log.ts";
+import type { RowCondition } from "../../wire/row-frames.ts";
 import { rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 
 /**

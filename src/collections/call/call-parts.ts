@@ -1,6 +1,7 @@
 import { errorText } from "../../base/error.ts";
 import type { GenerationContract } from "../contract.ts";
-import type { RowCondition, RowLog } from "../log/row-log.ts";
+import type { RowLog } from "../log/row-log.ts";
+import type { RowCondition } from "../../wire/row-frames.ts";
 import type { Rows } from "../log/rows.ts";
 import type { Claims } from "../worker/claim.ts";
 import type { RetryPolicy } from "../retry.ts";

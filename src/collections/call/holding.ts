@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import type { Claim } from "../worker/claim.ts";
-import type { RowCondition } from "../log/row-log.ts";
+import type { RowCondition } from "../../wire/row-frames.ts";
 import type { Rows } from "../log/rows.ts";
 import { isSettled, touch, type CallRow } from "./call-row.ts";
 

@@ -1,6 +1,6 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import { toolClaimId } from "../worker/claim.ts";
-import type { RowCondition } from "../log/row-log.ts";
+import type { RowCondition } from "../../wire/row-frames.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
 import { settleUntold, tell, type CallItem, type CallParts } from "./call-parts.ts";
 import { CallRun } from "./call-run.ts";

@@ -1,6 +1,6 @@
 import type { AnyTextAdapter } from "@tanstack/ai";
 import { isSettledStatus, type GenerationRecord } from "../contract.ts";
-import type { RowChange, RowCondition } from "../log/row-log.ts";
+import type { RowChange, RowCondition } from "../../wire/row-frames.ts";
 import { rowsOf, type Rows } from "../log/rows.ts";
 import { toolRowsOf } from "../call/durable-tool.ts";
 import type { AgentCollections } from "./agent-collections.ts";

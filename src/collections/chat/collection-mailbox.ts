@@ -6,7 +6,7 @@ import type { AgentMessage, SummaryRecord } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import { watchQuery, type RowQuery } from "../log/query.ts";
 import { indexRows, type RowIndex } from "../log/row-index.ts";
-import type { RowChange, RowCondition } from "../log/row-log.ts";
+import type { RowChange, RowCondition } from "../../wire/row-frames.ts";
 import { rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 import type { AgentContext, AgentReply, AgentTurnStatus, CollectionAgentConfig, MessageCollection } from "./config.ts";
 import type { Mailbox, Turn } from "./mailbox.ts";

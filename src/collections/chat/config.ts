@@ -3,7 +3,7 @@ import type { Context } from "@tanstack/db";
 import type { Clock } from "../../base/time.ts";
 import type { Claims } from "../worker/claim.ts";
 import type { AgentMessage } from "../contract.ts";
-import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
+import type { RowChange, RowCondition, RowProducer } from "../../wire/row-frames.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection, RowOptions } from "../log/rows.ts";
 import type { DrainOptions } from "../worker/drain.ts";

@@ -3,7 +3,7 @@ import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage, ClaimRecord } from "../contract.ts";
 import { logCollectionOptions, logUtilsOf } from "../log/collection-options.ts";
 import { queryRoot, type QueryRow, type RowQuery } from "../log/query.ts";
-import type { RowProducer } from "../log/row-log.ts";
+import type { RowProducer } from "../../wire/row-frames.ts";
 import { rowsOf } from "../log/rows.ts";
 import { catchUp, checkpointsOf, producerOf } from "../worker/checkpoint.ts";
 import type { Claims } from "../worker/claim.ts";

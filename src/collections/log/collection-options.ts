@@ -2,7 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { CollectionConfig, InferSchemaOutput, PendingMutation, UtilsRecord } from "@tanstack/db";
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
-import type { AppliedChange, RowChange, RowLog, RowProducer, RowTable, RowValue } from "./row-log.ts";
+import type { AppliedChange, RowLog, RowTable, RowValue } from "./row-log.ts";
+import type { RowChange, RowProducer } from "../../wire/row-frames.ts";
 import { rowBySchema } from "./schema.ts";
 
 /** The part of TanStack DB's sync parameters that is used here. */

@@ -1,6 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
-import type { QuarantinedMessage, RowLog, RowProducer, RowTable, RowWrite, WriteReceipt } from "./row-log.ts";
+import type { QuarantinedMessage, RowLog, RowTable, WriteReceipt } from "./row-log.ts";
+import type { RowProducer, RowWrite } from "../../wire/row-frames.ts";
 import { reporter } from "../retry.ts";
 import { contentOf, receiptOf, Receipts } from "./receipts.ts";
 import { RowState } from "./row-state.ts";

@@ -1,5 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
-import type { RowChange, WriteReceipt } from "./row-log.ts";
+import type { WriteReceipt } from "./row-log.ts";
+import type { RowChange } from "../../wire/row-frames.ts";
 
 /** How many names of writes are known again. */
 const REMEMBERED_WRITES = 10_000;

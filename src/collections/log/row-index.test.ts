@@ -2,7 +2,8 @@ import { createCollection, localOnlyCollectionOptions } from "@tanstack/db";
 import { expect, test } from "vitest";
 import { logCollectionOptions } from "./collection-options.ts";
 import { RowState } from "./row-state.ts";
-import type { ConfirmedRow, RowChange, RowLog, RowTable } from "./row-log.ts";
+import type { ConfirmedRow, RowLog, RowTable } from "./row-log.ts";
+import type { RowChange } from "../../wire/row-frames.ts";
 import { indexRows } from "./row-index.ts";
 
 interface Item {

@@ -15,8 +15,6 @@ import type { RowWrite } from "../../wire/row-frames.ts";
 /** A JSON object. */
 export type RowValue = { readonly [field: string]: unknown };
 
-export type { RowChange, RowCondition, RowProducer, RowWrite } from "../../wire/row-frames.ts";
-
 /** What became of a write. */
 export interface WriteReceipt {
   /** False: a condition did not hold, and nothing was changed. */

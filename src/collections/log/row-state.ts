@@ -1,4 +1,5 @@
-import type { AppliedChange, ConfirmedRow, RowChange, RowCondition, RowTable, RowWrite } from "./row-log.ts";
+import type { AppliedChange, ConfirmedRow, RowTable } from "./row-log.ts";
+import type { RowChange, RowCondition, RowWrite } from "../../wire/row-frames.ts";
 
 type Listener = (changes: readonly AppliedChange[], reset: boolean) => void;
 

@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../../base/error.ts";
-import type { RowWrite } from "./row-log.ts";
+import type { RowWrite } from "../../wire/row-frames.ts";
 
 const OPERATIONS: ReadonlySet<unknown> = new Set(["insert", "update", "upsert", "delete"]);
 

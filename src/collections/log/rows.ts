@@ -1,6 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import { logUtilsOf } from "./collection-options.ts";
-import type { RowChange, RowCondition, RowLog, RowProducer, RowValue } from "./row-log.ts";
+import type { RowLog, RowValue } from "./row-log.ts";
+import type { RowChange, RowCondition, RowProducer } from "../../wire/row-frames.ts";
 import { namedIssues, rowBySchema } from "./schema.ts";
 
 /** What a write to any collection of TanStack DB returns. */

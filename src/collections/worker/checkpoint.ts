@@ -1,6 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
-import type { RowLog, RowProducer } from "../log/row-log.ts";
+import type { RowLog } from "../log/row-log.ts";
+import type { RowProducer } from "../../wire/row-frames.ts";
 import { streamPath } from "./control.ts";
 import { pause } from "../../base/time.ts";
 

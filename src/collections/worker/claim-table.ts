@@ -1,7 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
 import type { ClaimBeat, ClaimRecord, ClaimRow } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
-import type { RowChange, RowCondition, RowLog } from "../log/row-log.ts";
+import type { RowLog } from "../log/row-log.ts";
+import type { RowChange, RowCondition } from "../../wire/row-frames.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 
 const BEAT = "beat:";

@@ -1,5 +1,6 @@
 import type { PerdureError } from "../../base/error.ts";
-import type { RowChange, RowCondition, RowLog, RowProducer } from "../log/row-log.ts";
+import type { RowLog } from "../log/row-log.ts";
+import type { RowChange, RowCondition, RowProducer } from "../../wire/row-frames.ts";
 
 /**
  * Claims: who of several workers does a piece of work. A claim is a row; to take it is a conditional write, so of

@@ -1,7 +1,7 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import type { Clock } from "../../base/time.ts";
 import type { ClaimRecord, ClaimRow } from "../contract.ts";
-import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
+import type { RowChange, RowCondition, RowProducer } from "../../wire/row-frames.ts";
 import { linkSignals } from "../../base/abort.ts";
 import type { Claim } from "./claim.ts";
 import { beatKey, type ClaimTable } from "./claim-table.ts";

@@ -9,7 +9,7 @@ import type { HostOptions } from "./options.ts";
 type Classes = Pick<HostOptions, "agents" | "subAgents">;
 
 /** What the agents of a host come from. */
-export interface AgentSource extends Pick<HostOptions, "subAgents"> {
+interface AgentSource extends Pick<HostOptions, "subAgents"> {
   readonly agents: AgentClasses | string | URL;
   readonly watch?: boolean;
 }

@@ -13,7 +13,7 @@ import { toStartError } from "./start-error.ts";
 import { openEmpty, templateBytes } from "./template.ts";
 
 /** Bounds of a storage on disk. */
-export interface DiskLimits {
+interface DiskLimits {
   /** The most databases open at a time. */
   readonly openDatabases: number;
   /** The largest database of one agent, in bytes. */

@@ -10,7 +10,7 @@ import { openSqlite } from "./open-sqlite.ts";
 import { plainSql } from "./template.ts";
 
 /** The agents whose files are in a directory. */
-export interface FoundAgents {
+interface FoundAgents {
   readonly ids: readonly string[];
   /** Files, relative to the directory, of which nothing tells whose they are. */
   readonly unknown: readonly string[];

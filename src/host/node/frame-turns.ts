@@ -2,7 +2,7 @@
 const TURN_MS = 8;
 
 /** A socket whose frames may have to wait. */
-export interface FrameSource {
+interface FrameSource {
   /** Reads no more from the network for now. */
   pause(): void;
   resume(): void;

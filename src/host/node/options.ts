@@ -27,7 +27,7 @@ export interface HostLimits {
   readonly databaseBytes: number;
 }
 
-export const defaultLimits: HostLimits = {
+const defaultLimits: HostLimits = {
   frameBytes: 16 * 1024 * 1024,
   connectionsPerAgent: 10_000,
   sendBufferBytes: 16 * 1024 * 1024,

@@ -5,7 +5,7 @@ import { getRequestListener } from "@hono/node-server";
 const HOST = /^[\w.~:[\]-]+$/;
 
 /** Answers a request that came in over HTTP. */
-export type Answer = (request: Request, incoming: IncomingMessage) => Promise<Response>;
+type Answer = (request: Request, incoming: IncomingMessage) => Promise<Response>;
 
 /** A listener of `node:http` that has `answer` answer; 400 for a request whose address makes no sense. */
 export function toListener(answer: Answer): RequestListener {

@@ -30,7 +30,7 @@ export interface ConformanceProbe {
 }
 
 /** What a case can change in how probes behave. */
-export interface ProbeHooks {
+interface ProbeHooks {
   onAlarm?: (life: ProbeLife) => void;
   onConnect?: (life: ProbeLife, socket: Socket) => Promise<void>;
 }

@@ -3,7 +3,7 @@ import { startTimer } from "../../base/time.ts";
 import { PerdureError } from "../../base/error.ts";
 
 /** A signal that aborts when the time is over, or when another does. */
-export interface Deadline {
+interface Deadline {
   readonly signal: AbortSignal;
   /** Must be called: a timer keeps the process alive. */
   clear(): void;

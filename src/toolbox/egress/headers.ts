@@ -19,7 +19,7 @@ const MAX_HEADERS = 64;
 const MAX_HEADER_CHARS = 16_384;
 
 /** What to leave of the guest's headers. */
-export interface HeaderPolicy {
+interface HeaderPolicy {
   /** Drops what asks a server to take the request for one of another method. */
   readonly keepMethod: boolean;
   /** The host decodes the body, so the host says in which codings it may come. */

@@ -19,7 +19,7 @@ export interface Policy {
 }
 
 /** What a policy is made of. */
-export interface PolicyOptions {
+interface PolicyOptions {
   /** `public`: every public host, for clients that are the app's own. */
   readonly allow: readonly string[] | "public";
   readonly methods?: readonly string[];

@@ -11,7 +11,7 @@ const privateEndings = [
 const kindsBehindNames: readonly AddressKind[] = ["loopback", "private", "shared"];
 
 /** One place in the own network that may be reached all the same. */
-export interface PrivatePlace {
+interface PrivatePlace {
   readonly host: string;
   readonly port: number;
 }

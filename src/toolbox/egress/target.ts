@@ -10,11 +10,11 @@ export interface Target {
 }
 
 /** Why a text is no target. */
-export interface BadTarget {
+interface BadTarget {
   readonly fault: string;
 }
 
-export const MAX_URL_CHARS = 8_192;
+const MAX_URL_CHARS = 8_192;
 const DEFAULT_PORTS = { http: 80, https: 443 } as const;
 
 /** Reads a URL of a guest. Nothing is asked of the network. */

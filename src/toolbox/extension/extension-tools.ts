@@ -9,12 +9,12 @@ import type { ExtensionInfo, ExtensionManager } from "./manager.ts";
 const TIMEOUT_MS = 60_000;
 
 /** What the model says to load an extension. */
-export interface LoadExtensionInput extends ExtensionManifest {
+interface LoadExtensionInput extends ExtensionManifest {
   readonly source: string;
 }
 
 /** What the model reads when it has loaded one. */
-export type LoadExtensionOutput =
+type LoadExtensionOutput =
   | { readonly loaded: string; readonly tools: readonly string[]; readonly note: string }
   | { readonly error: string };
 

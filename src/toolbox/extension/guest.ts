@@ -6,9 +6,9 @@ import { EXTENSION_HOOKS, type ExtensionHook, type ExtensionManifest } from "./m
 /** More than this of source is no extension but a program. */
 const MAX_SOURCE_CHARS = 256_000;
 /** Each tool costs room in every prompt. */
-export const MAX_TOOLS = 32;
+const MAX_TOOLS = 32;
 /** Providers take no longer names. */
-export const MAX_TOOL_NAME_CHARS = 64;
+const MAX_TOOL_NAME_CHARS = 64;
 const MAX_DESCRIPTION_CHARS = 500;
 const MAX_SCHEMA_CHARS = 8_000;
 const TOOL_NAME = /^[A-Za-z0-9_]+$/;

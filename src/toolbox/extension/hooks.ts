@@ -20,7 +20,7 @@ import { type ExtensionTurnConfig, readTurnConfig } from "./turn-config.ts";
 import { type ExtensionVm, faultOf } from "./vm.ts";
 
 /** An extension that fails so often in a row is not told of anything any more. */
-export const MAX_FAILURES = 3;
+const MAX_FAILURES = 3;
 /** What an extension that was loaded may add to the system prompt, in bytes. */
 const MAX_ADDED_BYTES = 8_000;
 /** How long the turn waits for one extension, waiting behind its own tool calls included. */
@@ -45,7 +45,7 @@ export interface Listener {
 }
 
 /** What {@link ExtensionHooks} needs. */
-export interface HookOptions {
+interface HookOptions {
   /** In load order. */
   listeners(): readonly Listener[];
   readonly clock: Clock;

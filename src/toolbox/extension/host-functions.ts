@@ -9,7 +9,7 @@ import type { ExtensionManifest } from "./manifest.ts";
 import { mayRead, mayWrite } from "./permissions.ts";
 
 /** A text that crosses the border, either way. */
-export const MAX_TEXT_CHARS = 1_000_000;
+const MAX_TEXT_CHARS = 1_000_000;
 const MAX_PATH_CHARS = 1_024;
 const MAX_LABEL_CHARS = 128;
 const MAX_ENTRIES = 1_000;
@@ -39,7 +39,7 @@ export interface ExtensionBridge {
 }
 
 /** The names of the functions, as guests call them. */
-export type BridgeFunction =
+type BridgeFunction =
   | "readFile"
   | "listFiles"
   | "writeFile"
@@ -51,7 +51,7 @@ export type BridgeFunction =
   | "getSessionInfo";
 
 /** Who calls, as it stands now: an extension may be gone, or asked for less, since its guest was made. */
-export interface BridgeOptions {
+interface BridgeOptions {
   /** When the extension has sent messages. It outlives the guest: loading the extension again forgives nothing. */
   readonly sends: number[];
   /** Undefined: it is not loaded any more. */

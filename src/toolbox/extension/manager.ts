@@ -22,7 +22,7 @@ import { deleteRecord, hashOf, readDeclared, readRecords, writeDeclared, writeRe
 import type { ExtensionVm } from "./vm.ts";
 
 /** Each brings tools into every prompt. */
-export const MAX_EXTENSIONS = 32;
+const MAX_EXTENSIONS = 32;
 
 /** A block of an extension stands in every prompt. */
 const MAX_BLOCK_TOKENS = 2_000;

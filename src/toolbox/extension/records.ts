@@ -5,7 +5,7 @@ import type { Described } from "./guest.ts";
 import { checkManifest, type ExtensionManifest } from "./manifest.ts";
 
 /** An extension as it is stored. */
-export interface ExtensionRecord {
+interface ExtensionRecord {
   readonly manifest: ExtensionManifest;
   readonly source: string;
   /** Of manifest and source. */

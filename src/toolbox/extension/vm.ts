@@ -7,13 +7,13 @@ const CALL_BYTES = 4 << 20;
 /** Memory of one extension. */
 const MEMORY_MB = 32;
 /** Running the source. No host function can be called meanwhile. */
-export const LOAD_LIMITS: Partial<Limits> = { cpuMs: 1_000, wallMs: 10_000, memoryMB: MEMORY_MB };
+const LOAD_LIMITS: Partial<Limits> = { cpuMs: 1_000, wallMs: 10_000, memoryMB: MEMORY_MB };
 /** One call of a tool. */
 export const TOOL_LIMITS: Partial<Limits> = {
   ...{ cpuMs: 5_000, wallMs: 30_000, memoryMB: MEMORY_MB, toolCalls: 200, toolBytes: CALL_BYTES, outputBytes: 1 << 20 },
 };
 /** One call of a hook, the host's answers included. */
-export const HOOK_LIMITS: Partial<Limits> = {
+const HOOK_LIMITS: Partial<Limits> = {
   ...{ cpuMs: 250, wallMs: 4_000, memoryMB: MEMORY_MB, toolCalls: 20, outputBytes: 1 << 17 },
 };
 

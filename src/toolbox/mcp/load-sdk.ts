@@ -8,7 +8,7 @@ export type ClientSdk = typeof client;
 /** What the official server package exports. */
 export type ServerSdk = typeof server;
 /** The part of the client package that starts processes. */
-export type StdioSdk = typeof stdio;
+type StdioSdk = typeof stdio;
 
 /** Loads the client package. @throws PerdureError `bad_config` when it is not installed */
 export function loadClientSdk(): Promise<ClientSdk> {

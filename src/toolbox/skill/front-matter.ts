@@ -4,7 +4,7 @@ import { PerdureError } from "../../base/error.ts";
 export type FrontValue = string | readonly string[] | Readonly<Record<string, string>>;
 
 /** A document that begins with front matter. */
-export interface FrontMatter {
+interface FrontMatter {
   readonly fields: Readonly<Record<string, FrontValue>>;
   /** What follows it. */
   readonly body: string;

@@ -11,7 +11,7 @@ export interface SkillFolder {
   readonly fault?: string;
 }
 
-export const MAX_SKILLS = 200;
+const MAX_SKILLS = 200;
 
 /** Reads every folder. One that is malformed is left out with a warning, the others stay. */
 export async function loadAll(source: string, folders: readonly SkillFolder[]): Promise<SkillSet> {

@@ -13,10 +13,10 @@ export interface ListedFile {
 
 export const SKILL_FILE = "SKILL.md";
 /** What a skill may hold. */
-export const MAX_INSTRUCTIONS = 100_000;
+const MAX_INSTRUCTIONS = 100_000;
 export const MAX_RESOURCES = 500;
 export const MAX_RESOURCE_BYTES = 5 << 20;
-export const MAX_SKILL_BYTES = 50 << 20;
+const MAX_SKILL_BYTES = 50 << 20;
 const MAX_NAME = 64;
 const MAX_DESCRIPTION = 1_024;
 const MAX_COMPATIBILITY = 500;

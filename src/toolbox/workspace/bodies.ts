@@ -8,9 +8,9 @@ import { posixError } from "./posix-error.ts";
 import { concat } from "./text.ts";
 
 /** Files of up to this many bytes stand in their own row. */
-export const ROW_BYTES = 8 * 1024;
+const ROW_BYTES = 8 * 1024;
 /** How bytes are cut that stand in rows of their own: some hosts take no larger values than two megabytes. */
-export const CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 const SCOPE_CHARS = 32;
 
 /** What a file is to hold, ready to be committed. */
@@ -19,7 +19,7 @@ export type Content =
   | { readonly kind: "chunks"; readonly hash: string; readonly bytes: Uint8Array }
   | { readonly kind: "large"; readonly hash: string; readonly bytes: Uint8Array };
 
-export type BodyHost = Pick<AgentHost, "id" | "sql" | "tx" | "blobs" | "durable" | "afterTx">;
+type BodyHost = Pick<AgentHost, "id" | "sql" | "tx" | "blobs" | "durable" | "afterTx">;
 
 /** What a file row says about where its content is. */
 type ContentRef = Pick<FileRow, "hash" | "content">;

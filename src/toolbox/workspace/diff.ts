@@ -1,7 +1,7 @@
 import { posixError } from "./posix-error.ts";
 
 /** Longer texts are not compared. */
-export const MAX_DIFF_LINES = 10_000;
+const MAX_DIFF_LINES = 10_000;
 /** Texts that differ in more lines than this, between what they have in common at both ends, are shown as replaced. */
 const MAX_EDITS = 1_000;
 const CONTEXT = 3;

@@ -2,7 +2,7 @@ import { posixError } from "./posix-error.ts";
 
 /** In UTF-16 units. What Linux takes, too. */
 export const MAX_PATH = 4_096;
-export const MAX_NAME = 255;
+const MAX_NAME = 255;
 /** How often symlinks may lead to symlinks. */
 export const MAX_HOPS = 40;
 

@@ -12,7 +12,7 @@ const PLAIN = /^[^\\^$.*+?()[\]{}|]+$/;
 const MORE_SPACES = "\\v\\x{a0}\\x{feff}\\p{Z}";
 
 /** Finds a pattern in texts, in time that grows with their length alone, whatever the pattern. */
-export interface Matcher {
+interface Matcher {
   /** Whether the pattern is anywhere in `text`. */
   readonly test: (text: string) => boolean;
   /** How long it was at work so far, in milliseconds, for whoever shares the time with others. */
@@ -20,7 +20,7 @@ export interface Matcher {
 }
 
 /** A glob that is ready to be used. */
-export interface Glob extends Matcher {
+interface Glob extends Matcher {
   /** The directory that all matches are in: as far as the pattern has no wildcard. */
   readonly base: string;
 }

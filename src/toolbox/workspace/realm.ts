@@ -10,7 +10,7 @@ import { Versions } from "./versions.ts";
 const NAMESPACE = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /** What a workspace needs of an agent. */
-export type WorkspaceHost = Pick<
+type WorkspaceHost = Pick<
   AgentHost,
   "id" | "sql" | "tx" | "clock" | "blobs" | "durable" | "afterTx" | "breathe" | "keepAwake"
 >;

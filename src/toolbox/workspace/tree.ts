@@ -23,7 +23,7 @@ const LINK_MODE = 0o777;
 const MODE_BITS = 0o7777;
 
 /** What a path leads to, when symlinks are followed. */
-export interface Found {
+interface Found {
   /** Without symlinks, but for the last part where those are not followed. */
   readonly path: string;
   readonly row: FileRow | undefined;

@@ -23,9 +23,9 @@ import type {
 } from "./types.ts";
 
 /** Larger files do not stand in the agent's database. */
-export const INLINE_LIMIT = 1_500_000;
-export const MAX_FILE_BYTES = 100_000_000;
-export const MAX_POINTS = 200;
+const INLINE_LIMIT = 1_500_000;
+const MAX_FILE_BYTES = 100_000_000;
+const MAX_POINTS = 200;
 /** How many entries are looked at before others have their turn. */
 const GLOB_PAGE = 500;
 /** How long a glob is tried before others have their turn. */

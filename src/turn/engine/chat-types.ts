@@ -117,7 +117,7 @@ export interface ChatRecoveryConfig {
 }
 
 /** A person's answer to a question for approval. */
-export interface ApprovalDecision {
+interface ApprovalDecision {
   /** The message that the call is in: providers may use the id of a call again in another one. */
   readonly messageId: string;
   readonly toolCallId: string;
@@ -223,7 +223,7 @@ export interface ChatHooks {
 }
 
 /** Tool calls that go on without their turns, as those outside of the turns deal with them. */
-export interface ChatBackground {
+interface ChatBackground {
   /** Those that have not ended, oldest first; of one session and its views, if it is given. */
   list(session?: string): BackgroundCall[];
   /** Stops one for good. False: none of that id goes on there. */

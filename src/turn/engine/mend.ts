@@ -47,7 +47,7 @@ export function hasApproved(message: UIMessage | undefined): boolean {
 }
 
 /** Whether an answer was given in another session, of which this one is a fork: what it waits for is not ours to end. */
-export function isOfOthers({ host }: Pick<Conversations, "host">, session: string, id: string): boolean {
+function isOfOthers({ host }: Pick<Conversations, "host">, session: string, id: string): boolean {
   const row = readMessage(host, id);
   return row !== undefined && !familyOf(host, session).has(row.session);
 }

@@ -42,7 +42,7 @@ export interface TurnFacts {
 }
 
 /** What to do next. */
-export interface NextMoves {
+interface NextMoves {
   /** These end without a run. What else there is to do may change with it: ask again. */
   readonly settle: readonly { readonly turn: TurnRow; readonly status: "aborted" | "skipped" }[];
   /** These may start, or go on after they were cut off, in this order. */

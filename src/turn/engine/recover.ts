@@ -18,7 +18,7 @@ const DEFAULT_NO_PROGRESS_MS = 5 * 60 * 1000;
 const DEFAULT_TERMINAL_MESSAGE = "The answer was interrupted and could not be finished. Please try again.";
 
 /** What becomes of a turn that was cut off: it ends as it is, or is carried on from what is there. */
-export type RecoveryDecision =
+type RecoveryDecision =
   | { readonly kind: "end"; readonly end: TurnEnd; readonly keepPartial: boolean }
   | { readonly kind: "carry-on"; readonly continuation: boolean; readonly incident: RecoveryFacts };
 
@@ -154,7 +154,7 @@ export function cutTurn(all: Conversations, session: string): Turn | undefined {
  * are left, which are then the client's to run, or a later turn's if they were approved. A call in a step that was not over
  * was running here.
  */
-export function waitsForAnswer({ builder, leftAt, message }: Turn): boolean {
+function waitsForAnswer({ builder, leftAt, message }: Turn): boolean {
   const stepOver = leftAt === "finish-step";
   if (stepOver && builder.parts.slice(builder.inherited).some(isApproved)) return true;
   if (batchState(message).waiting === 0) return false;

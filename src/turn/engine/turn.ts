@@ -28,7 +28,7 @@ import type { ChatTurnOptions, Origin } from "./chat-types.ts";
 import type { SourceChunk } from "./by-stream.ts";
 import type { Conversations } from "./conversations.ts";
 import { passWaiting } from "./history.ts";
-import type { ChatErrorClassification } from "../../model/provider-error.ts";
+import type { ChatErrorClassification } from "../../store/usage.ts";
 import type { ChatErrorContext, ChatErrorStage } from "../step/config.ts";
 import { StreamLog } from "./stream-log.ts";
 
@@ -53,7 +53,7 @@ const FACTS: ReadonlySet<string> = new Set([
  * came for too long, the turn goes on. `cleared`: its conversation is gone, nothing of it may be written any more. `halted`:
  * this life is over.
  */
-export type TurnState =
+type TurnState =
   | { readonly at: "silent" | "streaming" }
   | {
       readonly at: "cut";

@@ -46,7 +46,7 @@ import { isWaiting, placeOf, waitingInput } from "./inbox.ts";
 export const KEPT_TURNS = 50;
 
 /** A wish for a turn. */
-export interface TurnInput {
+interface TurnInput {
   readonly session: string;
   /** Default: a new one. */
   readonly id?: string;
@@ -65,14 +65,14 @@ export interface TurnInput {
 }
 
 /** What code asks for. It is never turned away. */
-export type CodeInput =
+type CodeInput =
   /** Messages and an answer to them; they join the conversation now, or when the turn starts. */
   | { readonly kind: "messages"; readonly messages: readonly UIMessage[]; readonly joins: "now" | "at-start" }
   /** To go on with the last answer; `heldUntil`: when the calls in it are answered, and not before this time. */
   | { readonly kind: "continue"; readonly heldUntil?: number };
 
 /** What a client's transcript changes in the conversation, and what its user wants. */
-export interface ClientChange {
+interface ClientChange {
   readonly kind: "change";
   readonly change: Reconciled;
   /** The messages that are to be answered. */
@@ -185,7 +185,7 @@ export function acceptMore(all: Conversations, wish: Omit<TurnInput, "input">): 
 }
 
 /** Where messages go that come without a turn. */
-export interface PersistOptions {
+interface PersistOptions {
   readonly session: string;
   /** The client that they come from. */
   readonly origin?: Origin;

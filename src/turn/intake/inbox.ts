@@ -50,7 +50,7 @@ export type Withdrawal =
   | { readonly kind: NotWaiting };
 
 /** A turn that waits for its start, and the messages that wait with it. */
-export interface WaitingInput {
+interface WaitingInput {
   readonly turn: TurnRow;
   /** Its own: not those that its request repeats, nor what it only asks to be answered again. */
   readonly messages: readonly UIMessage[];

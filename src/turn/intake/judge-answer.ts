@@ -7,7 +7,7 @@ import type { Conversations } from "../engine/conversations.ts";
 import { type Asked, findAsked, mayAnswer, tellRefused, type ToolAnswer } from "./tool-answers.ts";
 
 /** Why an answer of somebody outside counts for nothing, with the call as it is. */
-export interface AnswerRefusal {
+interface AnswerRefusal {
   /** `not_allowed`: whoever gave it may not. `conflict`: it is about another question than the one that is open. */
   readonly code: "not_allowed" | "conflict";
   readonly reason: string;

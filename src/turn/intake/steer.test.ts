@@ -6,7 +6,8 @@ import type { Stage } from "../../../test/chat/stage.ts";
 import { eventually } from "../../../test/host/open-host.ts";
 import { newestTurn, readTurn } from "../../store/turn.ts";
 import { editInbox, listInbox, moveInbox, withdrawInbox } from "./inbox.ts";
-import { isSteered, readReceipt, takeSteers, waitingSteers, withoutSteered } from "./steer.ts";
+import { readReceipt, takeSteers, waitingSteers } from "./steer.ts";
+import { isSteered, withoutSteered } from "../../message/steered.ts";
 
 /** A turn that has said something, with the policy `steer`. */
 async function talking(): Promise<{ desk: TestDesk; stage: Stage; answer: string }> {

@@ -6,8 +6,6 @@ import type { Turn } from "../engine/turn.ts";
 import type { Conversations } from "../engine/conversations.ts";
 import { waitingInput } from "./inbox.ts";
 
-export { isSteered, withoutSteered } from "../../message/steered.ts";
-
 /*
  * Steering
  *

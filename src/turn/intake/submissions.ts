@@ -37,7 +37,7 @@ export interface SubmitOptions {
 }
 
 /** Of submissions of the framework's own. */
-export interface Bounded {
+interface Bounded {
   /** Something else bounds how many of these there are. */
   readonly isBounded?: boolean;
 }

@@ -29,7 +29,7 @@ import { isOfSession } from "../engine/mend.ts";
 export const MAX_NEW_MESSAGES = 500;
 
 /** The most requests that may wait for their turns. Each that comes looks through those that wait. */
-export const MAX_OPEN_TURNS = 1_000;
+const MAX_OPEN_TURNS = 1_000;
 
 /** Why the messages of a request are not taken. */
 export type RefusedMessage = Extract<ParsedUserMessage, { readonly reason: string }>;

@@ -32,7 +32,7 @@ export function lastCalls(builder: MessageBuilder, called: number): ToolPart[] {
 }
 
 /** The engine's own question about the budget: a step of its own, that no model call has brought. */
-export function isQuestion(part: Part): boolean {
+function isQuestion(part: Part): boolean {
   return isToolPart(part) && toolName(part) === BUDGET_TOOL;
 }
 

@@ -50,7 +50,7 @@ const PROGRESS_LIMITS = { maxOutputLines: 40, maxOutputChars: 2_000 };
 const PARKED_TEXT = "The call would have to wait for a person, and cannot do so in the background.";
 
 /** What calls in the background ask of their agent. */
-export interface BackgroundSurroundings {
+interface BackgroundSurroundings {
   readonly work: WorkContext;
   desk(): Conversations;
   /** The most that may go on at one time. */

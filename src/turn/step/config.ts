@@ -21,7 +21,7 @@ import type {
 import type { Identity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import type { ChatErrorClassification } from "../../model/provider-error.ts";
+import type { ChatErrorClassification } from "../../store/usage.ts";
 
 /** Settings of the AI SDK that go to a provider as they are. */
 type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]["providerOptions"]>;

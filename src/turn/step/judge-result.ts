@@ -23,7 +23,7 @@ export interface Judging {
 }
 
 /** A call that has ended, as hooks are told of it. */
-export interface Verdict {
+interface Verdict {
   /** What is shown of it. */
   readonly shown: EndedCall;
   readonly action: ToolResultDecision["action"] | undefined;

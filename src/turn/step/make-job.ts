@@ -54,7 +54,7 @@ const NO_SEARCH = { searchLoosely: () => Promise.resolve([]), read: () => Promis
 const SEARCH_LINE = `, ${SESSION_SEARCH_TOOL}\n- You can search what was said earlier.`;
 
 /** One compaction that is wanted, of whatever reason. */
-export type JobNow = Pick<CompactionJob, "session" | "trigger" | "turn" | "open" | "focus" | "whole" | "signal"> &
+type JobNow = Pick<CompactionJob, "session" | "trigger" | "turn" | "open" | "focus" | "whole" | "signal"> &
   RequestNow & {
     /** In whose books the model that summarises is called. */
     readonly books: Omit<SummaryCaller, "model" | "maxOutput" | "counts" | "purpose" | "session" | "signal">;

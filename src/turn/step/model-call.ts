@@ -22,7 +22,7 @@ import type { StepMeta } from "./record.ts";
 import type { StepRun } from "./step-run.ts";
 
 /** One try of a step. */
-export interface Try {
+interface Try {
   readonly callId: string;
   readonly step: number;
   readonly model: LanguageModel;

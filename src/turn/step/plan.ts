@@ -9,7 +9,7 @@ import type { TurnRow } from "../../store/turn.ts";
 import type { CallBook } from "../../tool/call-book.ts";
 import type { CallOutcome } from "../../tool/runner.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
-import type { ChatErrorClassification } from "../../model/provider-error.ts";
+import type { ChatErrorClassification } from "../../store/usage.ts";
 import type { ContextPlan } from "./context-plan.ts";
 import type { AskedTurn } from "../policy.ts";
 import type { ChatErrorContext, TurnConfig } from "./config.ts";

@@ -10,7 +10,7 @@ import { ownerIdOf } from "../../store/session.ts";
 import { digestOf } from "../../tool/digest.ts";
 import type { ChatTurnOptions, TurnEnd } from "../engine/chat-types.ts";
 import type { Conversations } from "../engine/conversations.ts";
-import type { ChatErrorClassification } from "../../model/provider-error.ts";
+import type { ChatErrorClassification } from "../../store/usage.ts";
 import { closeSteers, type Steer, takeSteers, waitingSteers } from "../intake/steer.ts";
 import { ask, isAsked, isHeard, tell } from "../policy.ts";
 import { stepsOf, settledParts } from "./answer.ts";

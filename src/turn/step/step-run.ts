@@ -28,7 +28,8 @@ import { unitsOfUIMessage } from "../../context/ui-units.ts";
 import { unitsOfMessages, unitsOfRequest } from "../../context/units.ts";
 import type { LedgerEntry } from "../../ledger/charge.ts";
 import type { Usage } from "../../ledger/token-usage.ts";
-import { type CompactionTrigger, compactionsOfTurn } from "../../store/compaction.ts";
+import { compactionsOfTurn } from "../../store/compaction.ts";
+import type { CompactionTrigger } from "../../wire/session-types.ts";
 import { outputRules } from "../../tool/output-rules.ts";
 import { waitingSteers } from "../intake/steer.ts";
 import { jobNow, measureNow, type RequestNow } from "./make-job.ts";
@@ -160,7 +161,7 @@ interface Anchor {
  * Keeps the requests of one turn within the window of its model: looks at each before it is sent, at what the provider
  * says of it, and at what was used.
  */
-export class StepWindow {
+class StepWindow {
   readonly #run: StepRun;
   #context: TurnContextView | undefined;
   #anchor: Anchor | undefined;
@@ -431,7 +432,7 @@ export class StepWindow {
 type Reading = Pick<Conversations, "host" | "transcripts" | "turnIn">;
 
 /** The conversation of a turn as the model reads it. */
-export interface TurnContextView {
+interface TurnContextView {
   /** All of it, with what the running turn has said so far. */
   readonly view: ContextView;
   /** What it shows without that. */
@@ -466,7 +467,7 @@ export function* nodesUp(desk: Reading, session: string, called: number): Genera
 }
 
 /** What the running turn has added, as it will be stored. */
-export function ownParts(desk: Reading, session: string, called: number): UIMessage["parts"] {
+function ownParts(desk: Reading, session: string, called: number): UIMessage["parts"] {
   const running = desk.turnIn(session);
   if (running === undefined) return [];
   const { builder } = running;

@@ -37,7 +37,7 @@ interface ModelName {
 }
 
 /** A step that is about to ask its model. */
-export interface StepStart {
+interface StepStart {
   readonly number: number;
   readonly model: ModelName;
   readonly turn: PreparedTurn;

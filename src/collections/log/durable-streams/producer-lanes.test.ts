@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import type { PerdureError } from "../../../base/error.ts";
-import type { RowProducer } from "../row-log.ts";
-import { ProducerLanes } from "./stream-writer.ts";
+import type { RowProducer } from "../../../wire/row-frames.ts";
+import { ProducerLanes, StreamWriter } from "./stream-writer.ts";
 import { StreamHttp } from "./stream-http.ts";
-import { StreamWriter } from "./stream-writer.ts";
 
 test("of each producer the lane of its latest epoch is kept; those before it are fenced", () => {
   const lanes = new ProducerLanes();

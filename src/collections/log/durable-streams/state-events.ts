@@ -1,6 +1,7 @@
 import { isRecord } from "../../../base/json.ts";
 import { PerdureError } from "../../../base/error.ts";
-import type { RowChange, RowCondition, RowValue, RowWrite } from "../row-log.ts";
+import type { RowValue } from "../row-log.ts";
+import type { RowChange, RowCondition, RowWrite } from "../../../wire/row-frames.ts";
 
 /**
  * Rows as events of the State Protocol: `{ type, key, value, headers: { operation, txid } }`. What a write of ours

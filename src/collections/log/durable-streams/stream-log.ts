@@ -2,16 +2,17 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
 import { asError, reporter } from "../../retry.ts";
-import { untypedLogOptions } from "../collection-options.ts";
-import type {
-  PlainConfig,
-  PlainOptions,
-  SchemaConfig,
-  SchemaOptions,
-  UntypedLogConfig,
+import {
+  type PlainConfig,
+  type PlainOptions,
+  type SchemaConfig,
+  type SchemaOptions,
+  type UntypedLogConfig,
+  untypedLogOptions,
 } from "../collection-options.ts";
 import { contentOf, usedAgain } from "../receipts.ts";
-import type { QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import type { QuarantinedMessage, RowLog, RowTable, WriteReceipt } from "../row-log.ts";
+import type { RowWrite } from "../../../wire/row-frames.ts";
 import { requireWrite } from "../row-write.ts";
 import { encodeWrite } from "./state-events.ts";
 import { StreamHttp, type StreamHeaders } from "./stream-http.ts";

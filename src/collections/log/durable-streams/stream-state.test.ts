@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { contentOf } from "../receipts.ts";
-import type { RowWrite } from "../row-log.ts";
+import type { RowWrite } from "../../../wire/row-frames.ts";
 import { encodeWrite } from "./state-events.ts";
 import { StreamState } from "./stream-state.ts";
 

@@ -1,5 +1,6 @@
 import type { PerdureError } from "../../../base/error.ts";
-import type { AppliedChange, QuarantinedMessage, RowChange, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import type { AppliedChange, QuarantinedMessage, RowTable, WriteReceipt } from "../row-log.ts";
+import type { RowChange, RowWrite } from "../../../wire/row-frames.ts";
 import { contentOf, receiptOf, Receipts, usedAgain } from "../receipts.ts";
 import { RowState } from "../row-state.ts";
 import { EventReader, type StreamEvent } from "./state-events.ts";

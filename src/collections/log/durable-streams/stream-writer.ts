@@ -1,7 +1,7 @@
 import { PerdureError, errorText } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
 import { fenced } from "../local-log.ts";
-import type { RowProducer } from "../row-log.ts";
+import type { RowProducer } from "../../../wire/row-frames.ts";
 import { Backoff, Trouble, type StreamHttp } from "./stream-http.ts";
 
 /** One name under which writes are sent, each with the next number. */

@@ -2,17 +2,25 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../../base/error.ts";
 import { reporter } from "../../retry.ts";
 import { newId } from "../../../base/id.ts";
-import { MAX_ROW_CHANGES, MAX_ROW_WRITE_LENGTH, ROW_FRAME_START } from "../../../wire/row-frames.ts";
-import type { RowErrorFrame, RowReceiptFrame, RowRequestFrame, RowServerFrame } from "../../../wire/row-frames.ts";
-import { untypedLogOptions } from "../collection-options.ts";
-import type {
-  PlainConfig,
-  PlainOptions,
-  SchemaConfig,
-  SchemaOptions,
-  UntypedLogConfig,
+import {
+  MAX_ROW_CHANGES,
+  MAX_ROW_WRITE_LENGTH,
+  ROW_FRAME_START,
+  type RowErrorFrame,
+  type RowReceiptFrame,
+  type RowRequestFrame,
+  type RowServerFrame,
+  type RowWrite,
+} from "../../../wire/row-frames.ts";
+import {
+  type PlainConfig,
+  type PlainOptions,
+  type SchemaConfig,
+  type SchemaOptions,
+  type UntypedLogConfig,
+  untypedLogOptions,
 } from "../collection-options.ts";
-import type { ConfirmedRow, QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import type { ConfirmedRow, QuarantinedMessage, RowLog, RowTable, WriteReceipt } from "../row-log.ts";
 import { RowState } from "../row-state.ts";
 import { asJson, requireWrite } from "../row-write.ts";
 import { isOpen, sourceOf, textOf, toldError, whyGone, type AgentSocket } from "./agent-socket.ts";

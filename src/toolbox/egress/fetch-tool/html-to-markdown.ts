@@ -2,7 +2,7 @@ import { htmlTokens } from "./html-tokens.ts";
 import { createMarkdownWriter, type MarkdownWriter } from "./markdown-writer.ts";
 
 /** A page, as text to read. */
-export interface ReadablePage {
+interface ReadablePage {
   readonly title: string | undefined;
   readonly markdown: string;
 }

@@ -1,5 +1,5 @@
 /** One piece of an HTML text. */
-export type HtmlToken =
+type HtmlToken =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "open"; readonly name: string; readonly attributes: ReadonlyMap<string, string> }
   | { readonly type: "close"; readonly name: string };

@@ -8,7 +8,7 @@ import { PerdureError } from "../../../base/error.ts";
 export const ACCEPTED_ENCODINGS = "gzip, br";
 
 /** A body, and whether it is in the form that the headers tell of. */
-export interface Body {
+interface Body {
   readonly bytes: Uint8Array;
   readonly decoded: boolean;
 }

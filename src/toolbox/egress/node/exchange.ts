@@ -8,7 +8,7 @@ import { hostAndPort, type Target } from "../target.ts";
 import { holdTo, type Pinned } from "./pin.ts";
 
 /** One request over one connection of its own. */
-export interface Exchange {
+interface Exchange {
   readonly target: Target;
   readonly pinned: Pinned;
   readonly method: string;

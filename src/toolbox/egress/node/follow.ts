@@ -7,7 +7,7 @@ import { exchange } from "./exchange.ts";
 import { pin } from "./pin.ts";
 
 /** The answer, and where it came from. */
-export interface Followed {
+interface Followed {
   readonly message: IncomingMessage;
   readonly hop: Hop;
 }

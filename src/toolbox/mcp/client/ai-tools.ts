@@ -8,7 +8,7 @@ import type { CatalogueTool } from "./catalogue.ts";
 import type { McpCallOptions, McpCallResult } from "./types.ts";
 
 /** Runs a tool of a server. */
-export type RunTool = (tool: CatalogueTool, input: unknown, options: McpCallOptions) => Promise<McpCallResult>;
+type RunTool = (tool: CatalogueTool, input: unknown, options: McpCallOptions) => Promise<McpCallResult>;
 
 /** One server and its tools. */
 export interface ToolSource {

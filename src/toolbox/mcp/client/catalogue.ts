@@ -34,7 +34,7 @@ export interface CatalogueTool extends Described {
 }
 
 /** Anything that a server lists. */
-export interface Described {
+interface Described {
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
@@ -50,7 +50,7 @@ export const EMPTY_CATALOGUE: Catalogue = {
 };
 
 /** One list of a catalogue. */
-export interface Listed<T> {
+interface Listed<T> {
   readonly items: readonly T[];
   readonly warnings: readonly string[];
 }

@@ -25,7 +25,7 @@ const STEADY_MS = 10_000;
 const GOOD_BYE_MS = 1_000;
 
 /** What a connection asks of its manager. */
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly clock: Clock;
   readonly load: () => Promise<ClientSdk>;
   /** What the connection is made from; asked each time, since handlers may have been added. */

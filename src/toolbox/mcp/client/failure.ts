@@ -11,7 +11,7 @@ import { LOST_CODE } from "./lost-streams.ts";
  * - `refused`: the place is one that may not be reached.
  * - `answered`: the server said no, or took too long; the connection is fine.
  */
-export type Failure = "unauthorized" | "unreached" | "lost" | "refused" | "answered";
+type Failure = "unauthorized" | "unreached" | "lost" | "refused" | "answered";
 
 const MAX_REASON = 500;
 /** What fetch implementations call a connection that never was. */

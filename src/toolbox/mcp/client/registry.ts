@@ -16,7 +16,7 @@ import {
 import type { AddMcpServerResult, McpHost, McpServerFilter } from "./types.ts";
 
 /** A server that is to be added. `moved`: where people come back to was said, and not only found out. */
-export type NewServer = Omit<McpServerRecord, "id"> & { readonly moved?: boolean };
+type NewServer = Omit<McpServerRecord, "id"> & { readonly moved?: boolean };
 
 /** The servers of an agent: their rows, and a connection for each. */
 export class McpRegistry {

@@ -26,7 +26,7 @@ interface Credentials {
 }
 
 /** What a {@link CellOAuthProvider} works for. */
-export interface ProviderOptions {
+interface ProviderOptions {
   readonly db: Sql;
   readonly clock: Clock;
   readonly record: McpServerRecord;

@@ -14,7 +14,7 @@ import { CellOAuthProvider } from "./provider.ts";
 export const CALLBACK = "callback";
 
 /** What sign-ins are made with. */
-export interface SignInOptions {
+interface SignInOptions {
   readonly host: McpHost;
   readonly rules: FetchRules;
   readonly clientName: string;

@@ -32,7 +32,7 @@ export interface AnswerMessage {
   readonly error?: string;
 }
 
-export const fileOps = [
+const fileOps = [
   "read",
   "write",
   "append",
@@ -83,7 +83,7 @@ export interface ToolCall {
 export type Call = FileCall | FetchCall | ToolCall;
 
 /** Worker to host. */
-export type WorkerMessage =
+type WorkerMessage =
   | { readonly type: "ready" }
   | { readonly type: "call"; readonly run: number; readonly call: number; readonly ask: Call }
   | {

@@ -92,7 +92,7 @@ export interface CallOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface PageFile {
+interface PageFile {
   readonly page: number;
   readonly url: string;
   readonly bytes: Uint8Array;

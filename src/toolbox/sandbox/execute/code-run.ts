@@ -76,7 +76,7 @@ const LONGEST_REASON = 400;
 const LONGEST_RESULT = 2_000;
 
 /** What `execute` leaves when a person has to be asked in the middle of its code. */
-export interface ParkedState {
+interface ParkedState {
   /** The call that the question is about. */
   readonly asked: OpenCall;
   /** Why other parked calls have to be asked about, by their number. */

@@ -25,7 +25,7 @@ export interface JailProfile {
 }
 
 /** Who the jail's processes are, to themselves. */
-export const JAIL_USER = 1000;
+const JAIL_USER = 1000;
 
 /** The arguments of `bwrap`, without the command. */
 export function bubblewrapArguments(profile: JailProfile): string[] {

@@ -5,7 +5,7 @@ import { globBelow, ToolInput } from "./input.ts";
 import type { FindOperations } from "./operations.ts";
 import { objectInput } from "../../../tool/object-input.ts";
 
-export const MAX_FOUND = 200;
+const MAX_FOUND = 200;
 
 /** What the model says. */
 export interface FindInput {

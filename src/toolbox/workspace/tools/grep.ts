@@ -7,8 +7,8 @@ import { globBelow, ToolInput } from "./input.ts";
 import type { GrepOperations } from "./operations.ts";
 import { objectInput } from "../../../tool/object-input.ts";
 
-export const MAX_MATCHES = 200;
-export const MAX_GREP_BYTES = 1_000_000;
+const MAX_MATCHES = 200;
+const MAX_GREP_BYTES = 1_000_000;
 const MAX_CONTEXT = 10;
 /** Of longer lines, the rest is not looked at. */
 const MAX_LINE_CHARS = 10_000;

@@ -8,7 +8,7 @@ import { ToolInput } from "./input.ts";
 import type { ListedEntry, ListOperations } from "./operations.ts";
 import { objectInput } from "../../../tool/object-input.ts";
 
-export const LIST_PAGE = 200;
+const LIST_PAGE = 200;
 
 /** What the model says. */
 export interface ListInput {

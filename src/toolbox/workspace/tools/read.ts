@@ -11,14 +11,14 @@ import { shortName, sizeText, ToolInput } from "./input.ts";
 import type { ReadOperations } from "./operations.ts";
 import { objectInput } from "../../../tool/object-input.ts";
 
-export const MAX_LINES = 2_000;
-export const MAX_LINE_CHARS = 2_000;
+const MAX_LINES = 2_000;
+const MAX_LINE_CHARS = 2_000;
 /** A page ends here, even if it has fewer lines. */
 const MAX_PAGE_CHARS = 50_000;
 /** As JSON, with line breaks and quotes escaped, a page is longer. */
 const MAX_OUTPUT_CHARS = 4 * MAX_PAGE_CHARS;
 /** What providers take as a part of a message. */
-export const MAX_VIEWED_BYTES = 3_500_000;
+const MAX_VIEWED_BYTES = 3_500_000;
 /** Texts beyond this are not read at all. */
 const MAX_TEXT_BYTES = 25_000_000;
 const HASH_CHARS = 12;

@@ -16,7 +16,7 @@ const MAX_LOOSE_REPLACEMENTS = 100;
 const MAX_GUESSED_CHARS = 200_000;
 
 /** What is to be replaced in a text. */
-export interface Replacement {
+interface Replacement {
   readonly path: string;
   readonly old: string;
   readonly now: string;
@@ -24,7 +24,7 @@ export interface Replacement {
 }
 
 /** A text with something replaced, and where that was. */
-export interface Replaced {
+interface Replaced {
   readonly text: string;
   /** The lines of the new text where the replacements begin. */
   readonly lines: readonly number[];

@@ -4,7 +4,7 @@ import { PerdureError } from "../../../../base/error.ts";
 import type { BundleAnswer, BundleJob } from "./protocol.ts";
 
 /** A process that is started when there is a job, and ends when there has been none for a while. */
-export interface BundleProcess {
+interface BundleProcess {
   /** @throws PerdureError `timeout` when it takes too long (the process is ended), `call_failed` when the process dies */
   run(job: BundleJob): Promise<BundleAnswer>;
   close(): Promise<void>;

@@ -16,7 +16,7 @@ const loaders: Readonly<Record<string, Loader>> = {
 const MAX_FILE_BYTES = 8 << 20;
 
 /** What the plugin lets esbuild see. */
-export interface Jail {
+interface Jail {
   readonly store: string;
   readonly allowed: readonly string[];
   /** The text of the entry. */

@@ -11,7 +11,7 @@ export interface CgroupRoot {
 }
 
 /** A group for one jail. */
-export interface Cgroup {
+interface Cgroup {
   /** A process joins by writing its id here. */
   readonly joinFile: string;
   /** Whether the kernel had to end a process for its memory. */

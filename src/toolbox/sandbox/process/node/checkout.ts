@@ -13,7 +13,7 @@ export type Original =
   | { readonly type: "symlink"; readonly target: string };
 
 /** Whose the copies are on the host. */
-export interface Owner {
+interface Owner {
   readonly uid: number;
   readonly gid: number;
 }

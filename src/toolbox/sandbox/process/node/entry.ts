@@ -27,7 +27,7 @@ export function entryScript(
 }
 
 /** Brings the egress to a port of the jail's own loopback, and waits until it listens. */
-export function proxyLines(socat: string): string[] {
+function proxyLines(socat: string): string[] {
   const port = PROXY_PORT.toString(16).toUpperCase().padStart(4, "0");
   return [
     `${shellWord(socat)} TCP-LISTEN:${PROXY_PORT},bind=127.0.0.1,fork,reuseaddr,backlog=64 UNIX-CONNECT:${JAIL_EGRESS} </dev/null >/dev/null 2>&1 ${FIRST_FREE_FD}>&- &`,
@@ -37,7 +37,7 @@ export function proxyLines(socat: string): string[] {
 }
 
 /** The proxy as the jail sees it. */
-export const PROXY_URL = `http://127.0.0.1:${PROXY_PORT}`;
+const PROXY_URL = `http://127.0.0.1:${PROXY_PORT}`;
 
 /** What programs that know a proxy look for. */
 export const proxyEnvironment: Readonly<Record<string, string>> = {

@@ -29,7 +29,7 @@ export interface Machine {
 }
 
 /** What a tier wants from the machine. */
-export type MachineNeeds = Pick<ProcessSettings, "programs" | "runAs" | "cgroup" | "temporary"> & {
+type MachineNeeds = Pick<ProcessSettings, "programs" | "runAs" | "cgroup" | "temporary"> & {
   readonly filter?: FilterOptions;
 };
 

@@ -13,7 +13,7 @@ import { type RunningJail, startJail } from "./start-jail.ts";
 import { watchJail } from "./watch.ts";
 
 /** One run, with everything prepared but the jail. */
-export interface JailRun {
+interface JailRun {
   readonly machine: Machine;
   readonly settings: ProcessSettings;
   readonly request: RunRequest;

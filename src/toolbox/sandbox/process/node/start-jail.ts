@@ -21,7 +21,7 @@ export interface Builder {
 }
 
 /** What runs, and in what. */
-export interface JailStart {
+interface JailStart {
   readonly profile: Omit<JailProfile, "seccompFd" | "infoFd">;
   readonly command: readonly string[];
   /** Files to which the id of the first process is written before anything else: groups to join. */
@@ -58,7 +58,7 @@ const GONE_POLL_MS = 2;
 const run = promisify(execFile);
 
 /** Two ways out of a jail. */
-export interface OutputPipes {
+interface OutputPipes {
   /** What the child gets as its standard output and standard error. */
   readonly ends: readonly [out: number, err: number];
   readonly streams: readonly [out: Readable, err: Readable];

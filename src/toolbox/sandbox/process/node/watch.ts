@@ -2,14 +2,14 @@ import { lstat, readdir, readFile, statfs } from "node:fs/promises";
 import { join } from "node:path";
 
 /** What is looked at while a jail runs, because the kernel bounds it for single processes only, or not at all. */
-export interface Bounds {
+interface Bounds {
   readonly cpuMs: number;
   /** Absent where a cgroup keeps it. */
   readonly memoryBytes: number | undefined;
   readonly disk: { readonly folder: string; readonly bytes: number; readonly entries: number } | undefined;
 }
 
-export type Exceeded = "cpu" | "memory" | "disk";
+type Exceeded = "cpu" | "memory" | "disk";
 
 const EVERY_MS = 100;
 /** The kernel counts processor time in this many ticks a second, on every machine. */
@@ -110,7 +110,7 @@ function diskWatch(disk: NonNullable<Bounds["disk"]>): () => Promise<boolean> {
 }
 
 /** Adds up a folder, and stops as soon as it is over the bounds. */
-export async function sizeOf(
+async function sizeOf(
   folder: string,
   bounds: { readonly bytes: number; readonly entries: number },
 ): Promise<"within" | "over"> {

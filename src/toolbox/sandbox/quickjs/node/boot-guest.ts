@@ -9,7 +9,7 @@ export interface HostSide {
 }
 
 /** What the lane calls in the guest. */
-export interface GuestSide {
+interface GuestSide {
   readonly answer: (call: number, ok: boolean, text: string | undefined) => void;
   readonly fire: (id: number) => void;
   /** The JSON of a value, or `undefined` for what has none. Throws what the value's own code throws. */

@@ -7,7 +7,7 @@ import type { CompiledEngine } from "../message.ts";
 import { capMemory } from "./cap-memory.ts";
 
 /** The engine's own files, in the order in which they are loaded: images depend on it. */
-export const ENGINE_FILES = [
+const ENGINE_FILES = [
   "quickjs.wasm",
   "url.so",
   "encoding.so",

@@ -7,7 +7,7 @@ const START_MS = 30_000;
 /** A lane does not live forever: whatever piles up in it goes with it. */
 const RUNS_PER_LANE = 2_000;
 
-export interface PoolOptions {
+interface PoolOptions {
   /** Lanes that compute at the same time. */
   readonly max: number;
   /** Lanes that stay ready. */

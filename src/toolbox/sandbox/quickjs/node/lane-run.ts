@@ -26,11 +26,7 @@ const LOG_LINE_BYTES = 16;
 
 type Job = Extract<ToLane, { type: "start" | "resume" | "invoke" }>;
 /** What is to be done, without what the run adds itself. */
-export type JobBody = Job extends infer J
-  ? J extends Job
-    ? Omit<J, "run" | "limits" | "used" | "engine">
-    : never
-  : never;
+type JobBody = Job extends infer J ? (J extends Job ? Omit<J, "run" | "limits" | "used" | "engine"> : never) : never;
 
 export interface LaneRunOptions {
   readonly job: JobBody;

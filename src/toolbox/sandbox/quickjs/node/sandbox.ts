@@ -30,7 +30,7 @@ const JSX = /<\/|\/>/;
 const UNSUPPORTED = /not supported in strip-only mode/;
 
 /** JavaScript, or what to tell the model. */
-export type Compiled = { readonly ok: true; readonly code: string } | { readonly ok: false; readonly message: string };
+type Compiled = { readonly ok: true; readonly code: string } | { readonly ok: false; readonly message: string };
 
 /** The sandbox behind `createQuickJsSandbox`. */
 export class QuickJsSandbox {

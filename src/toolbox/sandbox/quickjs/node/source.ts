@@ -30,7 +30,7 @@ export function shapesOf(code: string): { readonly expression: Shape; readonly b
 }
 
 /** What the code looks like without types, or why not. */
-export type Plain = { readonly ok: true; readonly code: string } | { readonly ok: false; readonly message: string };
+type Plain = { readonly ok: true; readonly code: string } | { readonly ok: false; readonly message: string };
 
 /** A call with type arguments reads as two comparisons in JavaScript: such code must not be tried as it is. */
 const TYPE_ARGUMENTS = /[\w$]\s?<[^;=()]{0,300}>\s?\(/;

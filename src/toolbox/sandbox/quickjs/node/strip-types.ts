@@ -1,7 +1,7 @@
 import { stripTypeScriptTypes } from "node:module";
 
 /** Plain code, or why the types cannot be taken off. Lines and columns are those of the text that was given. */
-export type Stripped =
+type Stripped =
   | { readonly ok: true; readonly code: string }
   | {
       readonly ok: false;
