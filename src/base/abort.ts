@@ -8,3 +8,12 @@ export function linkSignals(signals: readonly (AbortSignal | undefined)[], abort
   });
   return () => ends.forEach((end) => end());
 }
+
+/** What `work` gives; undefined when the signal aborts first, or has: then it is not begun. Rejects as `work` does. */
+export function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  const stopped = Promise.withResolvers<undefined>();
+  const stop = () => stopped.resolve(undefined);
+  signal.addEventListener("abort", stop, { once: true });
+  return Promise.race([work(), stopped.promise]).finally(() => signal.removeEventListener("abort", stop));
+}

@@ -154,7 +154,16 @@ test("a call that does not fit is refused and leaves no trace", async () => {
   ledger.reserve(call("a"));
   ledger.reserve(call("b"));
   const before = commits();
-  const over = { ok: false, over: "turn", kind: "hard", what: "tokens", limit: 250, used: 200, needed: 100 };
+  const over = {
+    ok: false,
+    over: "turn",
+    kind: "hard",
+    what: "tokens",
+    limit: 250,
+    used: 200,
+    needed: 100,
+    waits: true,
+  };
   // Calls under way count in full.
   expect(ledger.reserve(call("c"))).toEqual(over);
   expect(commits()).toBe(before);

@@ -69,6 +69,8 @@ interface Reserved {
 /** The call may not be made, and nothing was written. */
 export interface OverBudget extends OverLimit {
   readonly ok: false;
+  /** Only because of what calls under way may still use: it may be made once they have used less. */
+  readonly waits: boolean;
 }
 
 /** Sums. `tokens` and `cost` (US dollars) are what is charged; the rest is what providers reported. */
@@ -96,6 +98,8 @@ const MAX_PAGE = 1000;
 export class Ledger {
   readonly #host: AgentHost;
   readonly #options: LedgerOptions;
+  /** For who waits until a call that is under way has ended. */
+  #freed: PromiseWithResolvers<void> | undefined;
 
   constructor(host: AgentHost, options: LedgerOptions) {
     this.#host = host;
@@ -132,11 +136,13 @@ export class Ledger {
     }
     const cost = price === undefined ? null : worstCostOf(price, input, output);
     const session = call.session ?? this.#options.session();
-    const verdict = checkBudget(
-      { tokens: input + output, cost: toDollars(cost ?? 0) },
-      this.#states(budgets, call.turn?.id, session),
-    );
-    if (verdict !== "ok") return { ok: false, ...verdict };
+    const most = { tokens: input + output, cost: toDollars(cost ?? 0) };
+    const states = this.#states(budgets, call.turn?.id, session);
+    const verdict = checkBudget(most, states);
+    if (verdict !== "ok") {
+      const without = states.map((state) => ({ ...state, used: state.charged }));
+      return { ok: false, ...verdict, waits: checkBudget(most, without) === "ok" };
+    }
     this.#host.tx(() => {
       const keys = { turnId: call.turn?.id ?? null, session };
       insertUsage(this.#host, {
@@ -163,6 +169,11 @@ export class Ledger {
       });
     });
     return { ok: true, id: call.id, tokens: input + output, cost: cost === null ? null : toDollars(cost) };
+  }
+
+  /** When a call that is under way now has ended, and there may be room for one that {@link OverBudget.waits}. */
+  get freed(): Promise<void> {
+    return (this.#freed ??= Promise.withResolvers()).promise;
   }
 
   /** What a model (`provider/modelId`) costs, if that is known. @throws PerdureError `bad_config` */
@@ -318,6 +329,10 @@ export class Ledger {
   }
 
   #add({ turnId, session }: Pick<UsageRow, "turnId" | "session">, more: UsageSums): void {
+    if (more.reservedTokens < 0) {
+      this.#freed?.resolve();
+      this.#freed = undefined;
+    }
     if (turnId !== null) addUsageTotal(this.#host, "turn", turnId, more);
     addUsageTotal(this.#host, "session", session, more);
     addUsageTotal(this.#host, "agent", "", more);
@@ -328,23 +343,29 @@ export class Ledger {
     deleteBudgetGrant(this.#host, scope, key);
   }
 
-  #states(budgets: Budgets, turn: string | undefined, session: string): BudgetState[] {
+  #states(budgets: Budgets, turn: string | undefined, session: string): CountedState[] {
     const states = [this.#state("session", session, budgets), this.#state("agent", "", budgets)];
     return turn === undefined ? states : [this.#state("turn", turn, budgets), ...states];
   }
 
-  #state(scope: UsageScope, key: string, budgets: Budgets): BudgetState {
+  #state(scope: UsageScope, key: string, budgets: Budgets): CountedState {
     const budget = budgets[scope];
-    if (budget === undefined) return { scope, budget, used: nothing, grant: undefined };
+    if (budget === undefined) return { scope, budget, used: nothing, charged: nothing, grant: undefined };
     const sums = readUsageTotal(this.#host, scope, key);
     const grant = readBudgetGrant(this.#host, scope, key);
     return {
       scope,
       budget,
       used: { tokens: sums.tokens + sums.reservedTokens, cost: toDollars(sums.cost + sums.reservedCost) },
+      charged: { tokens: sums.tokens, cost: toDollars(sums.cost) },
       grant: grant && { tokens: grant.tokens, cost: toDollars(grant.cost) },
     };
   }
+}
+
+interface CountedState extends BudgetState {
+  /** Of `used`, what is charged: without calls under way. */
+  readonly charged: Amount;
 }
 
 const nothing: Amount = { tokens: 0, cost: 0 };

@@ -5,7 +5,16 @@ import { isAwaitingAnswer, toolParts } from "../message/types.ts";
 import type { OverBudget } from "../ledger/ledger.ts";
 import { BUDGET_TOOL, budgetQuestion, budgetText, budgetTextAbove } from "./budget-question.ts";
 
-const over: OverBudget = { ok: false, kind: "soft", over: "session", what: "cost", used: 1.25, limit: 1, needed: 0.5 };
+const over: OverBudget = {
+  ok: false,
+  waits: false,
+  kind: "soft",
+  over: "session",
+  what: "cost",
+  used: 1.25,
+  limit: 1,
+  needed: 0.5,
+};
 
 test("the question is a step of its own with a call that waits for a person", () => {
   const builder = newBuilder("m");

@@ -1,4 +1,5 @@
 import type { LanguageModel, LanguageModelStreamPart, TimeoutConfiguration, ToolSet } from "ai";
+import { unlessAborted } from "../base/abort.ts";
 import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { sleep, backOff } from "../base/time.ts";
@@ -183,6 +184,7 @@ async function reserve(
     if (above === undefined) return STOPPED;
     if (!above.ok) return { kind: "over", over: above };
     let kept = false;
+    let freed: Promise<void>;
     try {
       if (signal.aborted) return STOPPED;
       // What was said while they were asked is not in what they agreed to.
@@ -193,12 +195,16 @@ async function reserve(
         return found;
       };
       const verdict = call.commit?.(book) ?? host.tx(book, "commit");
-      if (!verdict.ok) return { kind: "over", over: verdict };
-      kept = true;
-      return { id, bounded: ledger.limited || above.limited };
+      kept = verdict.ok;
+      if (verdict.ok) return { id, bounded: ledger.limited || above.limited };
+      if (!verdict.waits) return { kind: "over", over: verdict };
+      ({ freed } = ledger);
     } finally {
       if (!kept) await payers?.release(id);
     }
+    // Nobody is asked, and nothing refused, for what the calls of other turns may use at most and mostly do not.
+    using _ = call.working?.();
+    await unlessAborted(() => freed, signal);
   }
 }
 

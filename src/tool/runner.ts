@@ -6,6 +6,7 @@ import {
   asSchema,
   type FlexibleSchema,
 } from "ai";
+import { unlessAborted } from "../base/abort.ts";
 import { PerdureError, errorText } from "../base/error.ts";
 import { type Clock, systemClock } from "../base/time.ts";
 import type { Identity } from "../base/identity.ts";
@@ -476,12 +477,4 @@ function messageOf(thrown: unknown): string {
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   if (typeof value !== "object" || value === null || !(Symbol.asyncIterator in value)) return false;
   return typeof value[Symbol.asyncIterator] === "function";
-}
-
-function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  if (signal.aborted) return Promise.resolve(undefined);
-  const stopped = Promise.withResolvers<undefined>();
-  const stop = () => stopped.resolve(undefined);
-  signal.addEventListener("abort", stop, { once: true });
-  return Promise.race([work(), stopped.promise]).finally(() => signal.removeEventListener("abort", stop));
 }

@@ -1,5 +1,6 @@
 // Turns of different sessions run side by side, and what happens in one of them is its own.
-import type { AgentHost, Think } from "perdure";
+import { jsonSchema } from "ai";
+import { action, type AgentHost, type Think, type TurnContext } from "perdure";
 import { type ScriptedCall, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { connectTo, textIn, user } from "../chat/client.ts";
@@ -234,6 +235,48 @@ test("who comes to a session while its turn runs is given all of it, whatever ha
       .map(({ body }) => body)
       .join(""),
   ).toContain("opened");
+});
+
+test("what one turn is granted decides nothing in another that runs at the same time", async () => {
+  const paid: string[] = [];
+  const begun = new Set<string>();
+  const bothBegun = Promise.withResolvers<void>();
+  const { kit } = await talking((Base) => {
+    class Paying extends Base {
+      override getModel() {
+        return scriptedModel(async ({ userText, step }: ScriptedCall) => {
+          begun.add(userText);
+          if (begun.size === 2) bothBegun.resolve();
+          await bothBegun.promise;
+          return step === 0 ? { toolCalls: [{ toolName: "pay", input: { who: userText } }] } : "Done.";
+        });
+      }
+      override getActions() {
+        return {
+          pay: action<{ who: string }, string>({
+            description: "Pays.",
+            inputSchema: jsonSchema({ type: "object" }),
+            permissions: ["pay"],
+            execute: async ({ who }) => {
+              paid.push(who);
+              return "paid";
+            },
+          }),
+        };
+      }
+      override authorizeTurn({ messages }: TurnContext) {
+        const isRich = JSON.stringify(messages).includes("rich");
+        return { allowed: true, grantedPermissions: isRich ? ["pay"] : [] } as const;
+      }
+    }
+    return Paying;
+  });
+  const agent = await kit.agent();
+  const { id } = agent.createSession();
+  const turns = [agent.runTurn({ input: "rich", session: "main" }), agent.runTurn({ input: "poor", session: id })];
+  expect((await Promise.all(turns)).map(({ status }) => status)).toEqual(["completed", "completed"]);
+  expect(paid).toEqual(["rich"]);
+  expect(JSON.stringify(agent.getHistory(null, { session: id }))).toContain("ActionAuthorizationError");
 });
 
 test("both are carried on after the life that they ran in", async () => {

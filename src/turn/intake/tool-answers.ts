@@ -21,7 +21,7 @@ import {
 import type { Identity } from "../../base/identity.ts";
 import { readMessage, readMessageIdentity } from "../../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../../store/session.ts";
-import { decideQuestion, overdueQuestions, settleToolCall } from "../../store/tool-call.ts";
+import { decideQuestion, overdueQuestions, settleToolCall, type ToolCallRow } from "../../store/tool-call.ts";
 import { openTurns, postponeTurn, readTurn, type TurnRow } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import { accept } from "./accept.ts";
@@ -156,15 +156,25 @@ export function expireApprovals(all: Conversations): void {
   const { host } = all;
   const now = host.clock.now();
   const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
-  for (const { seq, messageId, toolCallId, turnId } of overdueQuestions(host, now)) {
-    const where = [readTurn(host, turnId)?.session, readMessage(host, messageId)?.session];
-    for (const session of new Set([...where, ...sessionsEndingWith(host, toolCallId)])) {
-      if (session === undefined) continue;
-      const given = { toolCallId, answer, session, expired: true, autoContinue: true };
-      if (findAsked(all, given)?.message.id === messageId) answerTool(all, given, undefined);
-    }
+  for (const question of overdueQuestions(host, now)) {
+    answerWherever(all, question, { answer, expired: true });
     const nobody = { approver: null, identity: null, reason: null };
-    all.commit(() => decideQuestion(host, seq, { status: "expired", decidedAt: now, ...nobody }));
+    all.commit(() => decideQuestion(host, question.seq, { status: "expired", decidedAt: now, ...nobody }));
+  }
+}
+
+/** Answers a question in every session where it waits: a fork may show it too. */
+export function answerWherever(
+  all: Conversations,
+  { messageId, toolCallId, turnId }: Pick<ToolCallRow, "messageId" | "toolCallId" | "turnId">,
+  answer: Pick<ToolAnswer, "answer" | "approver" | "expired">,
+): void {
+  const { host } = all;
+  const where = [readTurn(host, turnId)?.session, readMessage(host, messageId)?.session];
+  for (const session of new Set([...where, ...sessionsEndingWith(host, toolCallId)])) {
+    if (session === undefined) continue;
+    const given = { ...answer, toolCallId, session, autoContinue: true };
+    if (findAsked(all, given)?.message.id === messageId) answerTool(all, given, undefined);
   }
 }
 

@@ -88,6 +88,7 @@ test("a turn that goes on begins with the calls that were left", () => {
 test("the question about the budget is waited for, though no model call has brought it", () => {
   const question = budgetQuestion("q", {
     ok: false,
+    waits: false,
     kind: "soft",
     over: "turn",
     what: "tokens",

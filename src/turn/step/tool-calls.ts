@@ -12,6 +12,8 @@ import {
 } from "../../message/types.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import { ownerIdOf } from "../../store/session.ts";
+import { openQuestions } from "../../store/tool-call.ts";
+import { readTurn, type TurnRow } from "../../store/turn.ts";
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { boundPreview } from "../../tool/bound-output.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
@@ -23,7 +25,8 @@ import { mayRun } from "../../tool/may-run.ts";
 import { type EndedCall, failedCall, unfit, type Verdict } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
 import { repairsOf } from "../engine/mend.ts";
-import { BUDGET_TOOL } from "../../model/budget-question.ts";
+import { BUDGET_TOOL, type budgetInput } from "../../model/budget-question.ts";
+import { answerWherever } from "../intake/tool-answers.ts";
 import { isAsked } from "../policy.ts";
 import { fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";
 import type { StepRun } from "./step-run.ts";
@@ -305,12 +308,28 @@ function move(run: StepRun, part: ToolPart, { input }: RunOrder, lineage: string
   return run.plan.background.moved({ ...call, ...(input !== part.input && { given: input }) });
 }
 
-/** The person who was asked has said yes: it is not asked again, and the next stop is the hard limit. */
-function grant(run: StepRun, part: ToolPart): string {
-  const { scope } = part.input as { scope: "turn" | "session" | "agent" };
-  const { id, session } = run.active.row;
-  const key = scope === "turn" ? id : ownerIdOf(run.desk.host, session);
-  run.active.log.also(() => run.plan.ledger.grant(scope, key, {}));
+/** The person who was asked has said yes: nobody is asked again, and the next stop is the hard limit. */
+function grant({ active, desk, plan }: StepRun, part: ToolPart): string {
+  const { host } = desk;
+  const { scope } = part.input as ReturnType<typeof budgetInput>;
+  const keyOf = ({ id, session }: Pick<TurnRow, "id" | "session">): string =>
+    scope === "turn" ? id : scope === "session" ? ownerIdOf(host, session) : "";
+  const key = keyOf(active.row);
+  active.log.also(() => {
+    plan.ledger.grant(scope, key, {});
+    // The same was asked in turns beside this one.
+    host.afterTx((committed) => {
+      if (!committed) return;
+      const approver = plan.book.find(active.builder.id, part.toolCallId)?.approver ?? undefined;
+      const answer = { kind: "approval", approved: true } as const;
+      for (const question of openQuestions(host)) {
+        const turn = question.tool === BUDGET_TOOL ? readTurn(host, question.turnId) : undefined;
+        const asked = turn && (JSON.parse(question.input ?? "{}") as { scope?: string });
+        if (turn === undefined || asked?.scope !== scope || keyOf(turn) !== key) continue;
+        answerWherever(desk, question, { answer, ...(approver !== undefined && { approver }) });
+      }
+    });
+  });
   return "granted";
 }
 
