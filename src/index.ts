@@ -11,7 +11,7 @@ export type { StateSource } from "./agent/state.ts";
 export type { SqlParameter } from "./agent/user-sql.ts";
 export type { ChildRow } from "./store/child.ts";
 export type { ChildClass } from "./agent/sub-agents.ts";
-export { getCurrentAgent, type CurrentAgent } from "./agent/context.ts";
+export { getCurrentAgent, type CurrentAgent } from "./agent/current-agent.ts";
 export type { AgentCollection, RowEntry } from "./agent/collection-access.ts";
 export type { RowOutcome, RowSource } from "./agent/collection-keeper.ts";
 export type { CollectionRules, Collections } from "./agent/collection-rules.ts";

@@ -2,9 +2,8 @@ import { McpClientManager } from "../toolbox/mcp/client/manager.ts";
 import { hasMcpServers } from "../toolbox/mcp/client/server-record.ts";
 import { mcpFrame } from "../toolbox/mcp/client/state.ts";
 import type { McpOAuthProvider } from "../toolbox/mcp/oauth/own-provider.ts";
-import { getCurrentAgent } from "./context.ts";
-import type { Feature } from "./feature.ts";
-import type { AgentParts } from "./parts.ts";
+import { currentAgent } from "./context.ts";
+import type { Feature, OwnAgent } from "./feature.ts";
 import { type Route, type RouteTable, routeTable } from "./routes.ts";
 
 /** How long a turn waits for servers that are being connected, where the class only says that it does. */
@@ -14,7 +13,7 @@ const MCP_WAIT_MS = 10_000;
 const NO_SERVERS = mcpFrame({ servers: {}, tools: [], prompts: [], resources: [] });
 
 /** What the manager asks of the class. */
-interface McpHooks {
+export interface McpHooks {
   createMcpOAuthProvider(serverId: string, callbackUrl: string | undefined): McpOAuthProvider | undefined;
 }
 
@@ -31,11 +30,11 @@ export const MCP_ROUTES: readonly Route<McpClientManager>[] = [
 
 /** Joins MCP servers to an agent. There is no manager until somebody asks for one, or servers are stored. */
 export class AgentMcp implements Feature {
-  readonly #own: AgentParts<unknown>;
+  readonly #own: OwnAgent;
   readonly #hooks: McpHooks;
   #manager: McpClientManager | undefined;
 
-  constructor(own: AgentParts<unknown>, hooks: McpHooks) {
+  constructor(own: OwnAgent, hooks: McpHooks) {
     this.#own = own;
     this.#hooks = hooks;
   }
@@ -84,7 +83,7 @@ export class AgentMcp implements Feature {
 
 /** Where the client that is being served has reached us. */
 function currentOrigin(): string | undefined {
-  const { request, connection } = getCurrentAgent();
+  const { request, connection } = currentAgent();
   const url = URL.parse(request?.url ?? connection?.uri ?? "");
   return url === null ? undefined : url.origin.replace(/^ws/, "http");
 }

@@ -582,7 +582,7 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** Books a model call of a run that this agent asked for, here and with the agents above. Its child calls this. */
   bookAgentToolCall(runId: string, note: CallNote): Promise<Booked> {
-    return bookCall({ host: this[parts].host, keeper: this[parts].turns }, runId, note);
+    return bookCall(this[parts], runId, note);
   }
 
   /** Tells this agent how a detached run ended. Called from the queue. */

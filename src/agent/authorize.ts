@@ -5,7 +5,6 @@ import type { ParsedFrame } from "../wire/parse.ts";
 import type { SessionOp, SessionOpName } from "../wire/session-frames.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
 import type { Connection } from "./connection.ts";
-import { readOnlyError, type Viewer } from "./context.ts";
 
 /*
  * Who may do what
@@ -13,6 +12,11 @@ import { readOnlyError, type Viewer } from "./context.ts";
  * All that somebody outside can ask of an agent is an act. Every way in (frames, HTTP, children) says which one it is, and
  * asks here before anything happens. `docs/security.md` has the same table for people; a test holds the two together.
  */
+
+/** Somebody for whom something runs, and who may only read as long as this says so. */
+export interface Viewer {
+  readonly isReadonly: boolean;
+}
 
 /**
  * What an act does. `read` changes nothing. `write` changes something, or costs something, and is refused to who may only
@@ -235,6 +239,12 @@ export function tellRefused(
     ...(on?.session !== undefined && { session: on.session }),
   });
   return error;
+}
+
+/** What somebody is told who may only read. The public clients know the words for connections. */
+export function readOnlyError(who: Viewer): PerdureError {
+  const text = "request" in who ? "Whoever sent this request may only read" : "Connection is readonly";
+  return new PerdureError("read_only", text);
 }
 
 /** What somebody is told who may not. */

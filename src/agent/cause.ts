@@ -4,7 +4,7 @@ import type { AgentHost } from "../port.ts";
 import { deleteCellsBefore, readCell, writeCell } from "../store/cell.ts";
 import { readTurn } from "../store/turn.ts";
 import { agentId } from "../wire/agent-path.ts";
-import { type Cause, causeCarried, getCurrentAgent } from "./context.ts";
+import { type Cause, causeCarried, currentAgent } from "./context.ts";
 import { askAbove } from "./run/ask-above.ts";
 
 /*
@@ -29,7 +29,7 @@ const HOUR_DIGITS = 8;
 
 /** What the code that runs now comes of, for what it asks for; undefined when it comes of no turn. @param host of its agent */
 export function causeNow(host: AgentHost | undefined): Cause | undefined {
-  const { turn } = getCurrentAgent();
+  const { turn } = currentAgent();
   return host === undefined || turn === undefined ? causeCarried() : causeOfTurn(host, turn);
 }
 

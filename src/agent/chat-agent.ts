@@ -40,7 +40,7 @@ import type { Caller } from "./authorize.ts";
 import { countElsewhere, countTurn } from "./cause.ts";
 import { ChatParts } from "./chat-parts.ts";
 import type { Connection } from "./connection.ts";
-import { getCurrentAgent, runFor } from "./context.ts";
+import { currentAgent, runFor } from "./context.ts";
 import { parts } from "./feature.ts";
 import { MessengerFeature } from "./messenger-feature.ts";
 import type { AgentParts } from "./parts.ts";
@@ -193,7 +193,7 @@ export abstract class ChatAgent<
    * of a fiber: the fiber's checkpoint. @throws PerdureError `bad_state` outside of both.
    */
   override stash(data: unknown): void {
-    const { fiber, turn } = getCurrentAgent();
+    const { fiber, turn } = currentAgent();
     if (fiber !== undefined || turn === undefined) return super.stash(data);
     const { host } = this[parts];
     if (stashTurn(host, turn, writeJson(data, "What a turn stashes"))) return;
@@ -319,7 +319,7 @@ export abstract class ChatAgent<
   /** Approves or denies a tool call from server code, in whatever session. False when it is unknown or was answered before. */
   answerApproval(toolCallId: string, approved: boolean, options: ApprovalOptions = {}): boolean {
     const { reason, approver, autoContinue = true } = options;
-    const current = getCurrentAgent();
+    const current = currentAgent();
     const { identity = (current.agent as unknown) === this ? current.identity : undefined } = options;
     if (options.identity !== undefined) writeIdentity(identity, "an approver");
     const answer = { kind: "approval", approved, reason } as const;
@@ -405,7 +405,7 @@ export abstract class ChatAgent<
   search(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
     // What is filed for it on the way is no doing of who searches, who may only read perhaps.
     const { context } = this[parts].host;
-    return runFor(context, getCurrentAgent(), undefined, () => this.sessions.search(query, options));
+    return runFor(context, currentAgent(), undefined, () => this.sessions.search(query, options));
   }
 
   /**
@@ -507,7 +507,7 @@ export abstract class ChatAgent<
 
   /** In a turn that somebody at a messenger asked for: who, and where. The same after a restart. */
   getMessengerContext(): MessengerContext | undefined {
-    return this[parts].messengers.loaded?.context(getCurrentAgent().turn);
+    return this[parts].messengers.loaded?.context(currentAgent().turn);
   }
 
   /**

@@ -1,8 +1,8 @@
 import { PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { causeNow } from "./cause.ts";
-import { type Cause, getCurrentAgent } from "./context.ts";
-import { parts } from "./feature.ts";
+import { type Cause, currentAgent } from "./context.ts";
+import { parts, type WaitingTurn } from "./feature.ts";
 import { turnNow } from "./turn-now.ts";
 
 /*
@@ -12,16 +12,9 @@ import { turnNow } from "./turn-now.ts";
  * called in the end is the first agent again, its turn would wait for itself.
  */
 
-/** A turn that waits for what runs now. */
-interface WaitingTurn {
-  /** The agent's whole address. */
-  readonly agent: string;
-  readonly turn: string;
-}
-
 /** The turns that wait for what is called now, the first one first; undefined when there are none. */
 export function waitingNow(): readonly WaitingTurn[] | undefined {
-  const { agent, waiting } = getCurrentAgent();
+  const { agent, waiting } = currentAgent();
   const turn = agent && turnNow(agent[parts].host);
   if (agent === undefined || turn === undefined) return waiting;
   return [...(waiting ?? []), { agent: agent[parts].host.id, turn: turn.id }];
@@ -29,12 +22,12 @@ export function waitingNow(): readonly WaitingTurn[] | undefined {
 
 /** What the caller's code comes of, for what is called now. */
 export function causeOfCaller(): Cause | undefined {
-  return causeNow(getCurrentAgent().agent?.[parts].host);
+  return causeNow(currentAgent().agent?.[parts].host);
 }
 
 /** A turn is about to begin: those who wait for what runs now wait for it. */
 export function noteWaiting(turn: string): void {
-  const { agent, waiting } = getCurrentAgent();
+  const { agent, waiting } = currentAgent();
   if (waiting !== undefined) agent?.[parts].waiting.set(turn, waiting);
 }
 
@@ -43,7 +36,7 @@ export function noteWaiting(turn: string): void {
  * @throws PerdureError `bad_state` that names the circle
  */
 export function refuseCircle(host: AgentHost, runs: (turn: string) => boolean, method: string): void {
-  const { waiting = [] } = getCurrentAgent();
+  const { waiting = [] } = currentAgent();
   const from = waiting.findIndex(({ agent, turn }) => agent === host.id && runs(turn));
   if (from === -1) return;
   const agents = [...waiting.slice(from).map(({ agent }) => agent), host.id];

@@ -7,14 +7,12 @@ import { CollectionKeeper, type RowOutcome, type RowSource } from "./collection-
 import { sendPage, unfollow } from "./collection-pages.ts";
 import { type Collections, isMistake, rowError } from "./collection-rules.ts";
 import type { Connection } from "./connection.ts";
-import type { Feature } from "./feature.ts";
-import type { AgentParts } from "./parts.ts";
+import type { Feature, OwnAgent } from "./feature.ts";
 
 /** What the collections ask of the class. */
-interface CollectionHooks {
+export interface CollectionHooks {
   getCollections(): Collections;
   onCollectionChange(changes: readonly AppliedRowChange[], source: RowSource): void | Promise<void>;
-  onError(error: unknown, connection?: Connection): void | Promise<void>;
 }
 
 const ROW_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
@@ -26,12 +24,12 @@ const ROW_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
 
 /** Joins the collections to their agent: frames in, and what server code does with them. */
 export class CollectionFeature implements Feature {
-  readonly #own: AgentParts<unknown>;
+  readonly #own: OwnAgent;
   readonly #hooks: CollectionHooks;
   #keeper: CollectionKeeper | undefined;
   #collections: Collections | undefined;
 
-  constructor(own: AgentParts<unknown>, hooks: CollectionHooks) {
+  constructor(own: OwnAgent, hooks: CollectionHooks) {
     this.#own = own;
     this.#hooks = hooks;
   }

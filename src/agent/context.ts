@@ -1,12 +1,13 @@
-import { PerdureError } from "../base/error.ts";
+import type { PerdureError } from "../base/error.ts";
 import type { FiberContext } from "../work/fiber-view.ts";
 import type { Identity } from "../base/identity.ts";
 import type { AgentPath, AsyncContext } from "../port.ts";
-import type { Agent } from "./agent.ts";
+import { readOnlyError, type Viewer } from "./authorize.ts";
 import type { Connection } from "./connection.ts";
+import type { OwnAgent, parts, WaitingTurn } from "./feature.ts";
 
 /** Who is running now, and for whom. */
-export interface CurrentAgent<T extends Agent<object> = Agent<object>> {
+export interface Current<T = { readonly [parts]: OwnAgent }> {
   readonly agent: T | undefined;
   /** The connection whose frame is being handled. */
   readonly connection: Connection | undefined;
@@ -19,12 +20,7 @@ export interface CurrentAgent<T extends Agent<object> = Agent<object>> {
   /** The turn that this runs in. */
   readonly turn?: string;
   /** Turns of other agents that wait for this, the first one first. */
-  readonly waiting?: readonly { readonly agent: string; readonly turn: string }[];
-}
-
-/** Somebody for whom something runs, and who may only read as long as this says so. */
-export interface Viewer {
-  readonly isReadonly: boolean;
+  readonly waiting?: readonly WaitingTurn[];
 }
 
 /** Which turn something comes of that an agent asks for itself. */
@@ -42,7 +38,7 @@ export interface Cause {
 const viewer: unique symbol = Symbol("perdure.viewer");
 const cause: unique symbol = Symbol("perdure.cause");
 
-interface Carried extends CurrentAgent {
+interface Carried extends Current {
   readonly [viewer]?: Viewer | undefined;
   readonly [cause]?: Cause | undefined;
 }
@@ -65,24 +61,21 @@ export function carryWith(context: AsyncContext): void {
   carrier = context;
 }
 
-const NOBODY: CurrentAgent = { agent: undefined, connection: undefined, request: undefined };
+const NOBODY: Current = { agent: undefined, connection: undefined, request: undefined };
 
-/**
- * The agent that the calling code runs for, however deep in the call and across awaits, with the connection
- * and request that it serves. All fields are undefined outside of an agent.
- */
-export function getCurrentAgent<T extends Agent<object> = Agent<object>>(): CurrentAgent<T> {
-  return (carrier?.get() ?? NOBODY) as CurrentAgent<T>;
+/** The agent that the calling code runs for; see `getCurrentAgent`. */
+export function currentAgent(): Current {
+  return (carrier?.get() ?? NOBODY) as Current;
 }
 
 /** Runs `work` as what the caller runs as, but in no turn: for what goes on after the turn that began it, and comes of it. */
 export function runOutsideTurn<T>(context: AsyncContext, of: Cause | undefined, work: () => T): T {
-  const { turn: _, ...rest } = getCurrentAgent();
+  const { turn: _, ...rest } = currentAgent();
   return context.run({ ...rest, ...withCause(of) }, work);
 }
 
 /** Runs `work` for an agent. Who could only read before can only read in it. */
-export function runAs<T>(context: AsyncContext, current: CurrentAgent, work: () => T): T {
+export function runAs<T>(context: AsyncContext, current: Current, work: () => T): T {
   return runFor(context, current, (context.get() as Carried | undefined)?.[viewer], work);
 }
 
@@ -90,7 +83,7 @@ export function runAs<T>(context: AsyncContext, current: CurrentAgent, work: () 
  * Runs `work` for an agent and for whoever asked for it, and nobody else. A viewer who may write when it begins is no
  * viewer: what it sets going may outlive what it may do. One who may not is asked at each write, since the work may let it.
  */
-export function runFor<T>(context: AsyncContext, current: CurrentAgent, who: Viewer | undefined, work: () => T): T {
+export function runFor<T>(context: AsyncContext, current: Current, who: Viewer | undefined, work: () => T): T {
   const isViewer = who?.isReadonly === true;
   const isOther = isViewer || viewer in current;
   return context.run(isOther ? { ...current, [viewer]: isViewer ? who : undefined } : current, work);
@@ -100,10 +93,4 @@ export function runFor<T>(context: AsyncContext, current: CurrentAgent, who: Vie
 export function writeRefusal(): PerdureError | undefined {
   const who = (carrier?.get() as Carried | undefined)?.[viewer];
   return who?.isReadonly === true ? readOnlyError(who) : undefined;
-}
-
-/** What somebody is told who may only read. The public clients know the words for connections. */
-export function readOnlyError(who: Viewer): PerdureError {
-  const text = "request" in who ? "Whoever sent this request may only read" : "Connection is readonly";
-  return new PerdureError("read_only", text);
 }

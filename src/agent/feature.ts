@@ -1,12 +1,47 @@
-import type { Work } from "../work/work.ts";
 import type { PerdureError } from "../base/error.ts";
+import type { AboutFailure, AgentHost } from "../port.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { Ask, Caller, Refusal } from "./authorize.ts";
-import type { Connection } from "./connection.ts";
+import type { Queue } from "../work/queue.ts";
+import type { Work } from "../work/work.ts";
+import type { Connection, Connections } from "./connection.ts";
 import type { RouteTable } from "./routes.ts";
+import type { OwnTurns } from "./run/own-turns.ts";
+import type { SubAgents } from "./sub-agents.ts";
 
 /** Where the parts of an agent are. Under a symbol: every plain name belongs to those who extend the class. */
 export const parts: unique symbol = Symbol("perdure.parts");
+
+/** A turn that waits for what runs now. */
+export interface WaitingTurn {
+  /** The agent's whole address. */
+  readonly agent: string;
+  readonly turn: string;
+}
+
+/** The agent that a part belongs to, as its parts see it. */
+export interface OwnAgent {
+  readonly host: AgentHost;
+  readonly connections: Connections;
+  readonly children: SubAgents;
+  readonly queue: Queue;
+  /** The turns of the agent, where it takes any. */
+  readonly turns: OwnTurns | undefined;
+  /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
+  readonly waiting: Map<string, readonly WaitingTurn[]>;
+  /** This life is over: nothing may be written any more. */
+  readonly halted: boolean;
+  /** The conversation that somebody is in, if the agent holds any. */
+  sessionOf(caller: Caller): string | undefined;
+  /** Connections that want the framework's frames. */
+  readers(): Iterable<Connection>;
+  /** The method of the class as work calls it that nobody outside has asked for. */
+  method(name: string): ((...args: unknown[]) => unknown) | undefined;
+  /** Recomputes the alarm. */
+  rearm(): void;
+  /** Something failed that no caller need hear of: it is in the log, and the agent is told. Never rejects. */
+  failed(error: unknown, about: AboutFailure, connection?: Connection): Promise<void>;
+}
 
 /**
  * Something that a class adds to the agent underneath it (chat is one). Each member is asked in the order of the

@@ -4,11 +4,10 @@ import type { AgentStep, HostedAgent, ReadVerdict, Socket } from "../port.ts";
 import { leafOf } from "../wire/agent-path.ts";
 import { closeCode, refusalCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
 import { encodeFrame } from "../wire/encode.ts";
-import { isResponse, readVerdict } from "../wire/fetch-object.ts";
+import { isResponse, readVerdict, type Verdict } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { type ParsedFrame, parseFrame, readLongFrame } from "../wire/parse.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
-import type { Agent } from "./agent.ts";
 import {
   actOf,
   ACTS,
@@ -18,19 +17,34 @@ import {
   type Refusal,
   type RequestCaller,
   tellRefused,
+  type Viewer,
 } from "./authorize.ts";
 import { causeOfCaller, waitingNow } from "./circle.ts";
-import { type Connection, socketOf } from "./connection.ts";
-import { runAs, runFor, type Viewer, withCause, writeRefusal } from "./context.ts";
-import type { Feature } from "./feature.ts";
+import { type Connection, type ConnectionContext, socketOf, type WSMessage } from "./connection.ts";
+import { runAs, runFor, withCause, writeRefusal } from "./context.ts";
+import { type Feature, parts } from "./feature.ts";
 import { judgeOf, type Judging } from "./judge.ts";
-import { parts } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 import { answerRoute, findRoute, refuse } from "./routes.ts";
 import { answerCall, refuseCall } from "./rpc.ts";
 import { checkSettings } from "./setting-names.ts";
 
 const FORBIDDEN = 403;
+
+/** What a host has an agent do, in the words of its class. */
+interface HostedPolicy extends Judging {
+  readonly [parts]: AgentParts<unknown>;
+  onStart(props?: object): void | Promise<void>;
+  onRequest(request: Request): Response | Promise<Response>;
+  onConnect(connection: Connection, context: ConnectionContext): void | Promise<void>;
+  onMessage(connection: Connection, message: WSMessage): void | Promise<void>;
+  onClose(connection: Connection, code: number, reason: string, wasClean: boolean): void | Promise<void>;
+  onBeforeSubAgent(request: Request, child: AgentStep): Verdict | Promise<Verdict>;
+  getConnectionTags(connection: Connection, context: ConnectionContext): readonly string[] | Promise<readonly string[]>;
+  mayOnlyRead(identity: Identity | undefined): boolean;
+  shouldConnectionBeReadonly(connection: Connection, context: ConnectionContext): boolean;
+  shouldSendProtocolMessages(connection: Connection, context: ConnectionContext): boolean;
+}
 
 /** For whom something is done. */
 interface ForWhom {
@@ -56,7 +70,7 @@ function isLong(frame: ParsedFrame): frame is Extract<ParsedFrame, { kind: "chat
 
 /** Joins an agent to its host: every way in, each run as that agent, none of them throwing what a user did. */
 export class Hosting implements HostedAgent {
-  readonly #agent: Agent<object>;
+  readonly #agent: HostedPolicy;
   readonly #own: AgentParts<unknown>;
   /** Those that were turned away while they connected: the agent never hears of them. */
   readonly #refused = new WeakSet<Socket>();
@@ -68,7 +82,7 @@ export class Hosting implements HostedAgent {
   readonly #judge: Judge;
 
   /** @param base the rules that say nothing: a class that has these is not asked. */
-  constructor(agent: Agent<object>, base: Judging) {
+  constructor(agent: HostedPolicy, base: Judging) {
     this.#agent = agent;
     this.#own = agent[parts];
     this.#judge = judgeOf(agent, base, this.#own);

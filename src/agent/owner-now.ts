@@ -1,7 +1,7 @@
 import { newId } from "../base/id.ts";
 import type { Owner } from "../base/owner.ts";
 import { readCell, writeCell } from "../store/cell.ts";
-import { getCurrentAgent } from "./context.ts";
+import { currentAgent } from "./context.ts";
 import { parts } from "./feature.ts";
 
 /** Deleted with the agent, so that the next one of its address is not taken for it. */
@@ -9,7 +9,7 @@ const CELL = "owner";
 
 /** The agent whose code runs, and the conversation that it runs for. */
 export function ownerNow(): Owner | undefined {
-  const { agent, turn } = getCurrentAgent();
+  const { agent, turn } = currentAgent();
   if (agent === undefined) return undefined;
   const { host } = agent[parts];
   const session = host.blank ? undefined : agent[parts].turns?.sessionOf(turn);

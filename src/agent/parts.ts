@@ -5,28 +5,20 @@ import { DEFAULT_RETRY, resolveRetry, type RetryOptions } from "../work/retry.ts
 import { Schedules } from "../work/schedules.ts";
 import type { Work, WorkContext } from "../work/work.ts";
 import type { AboutFailure, AgentHost, AgentStep } from "../port.ts";
-import type { Agent } from "./agent.ts";
 import { type Connection, Connections } from "./connection.ts";
 import { causeNow, readCause } from "./cause.ts";
-import {
-  carryWith,
-  causeCarried,
-  type CurrentAgent,
-  getCurrentAgent,
-  runAs,
-  runOutsideTurn,
-  withCause,
-} from "./context.ts";
+import { carryWith, causeCarried, type Current, currentAgent, runAs, runOutsideTurn, withCause } from "./context.ts";
 import type { Caller } from "./authorize.ts";
-import type { Feature } from "./feature.ts";
-import { AgentMcp } from "./agent-mcp.ts";
-import { CollectionFeature } from "./collection-feature.ts";
+import type { Feature, OwnAgent, parts, WaitingTurn } from "./feature.ts";
+import { AgentMcp, type McpHooks } from "./agent-mcp.ts";
+import { CollectionFeature, type CollectionHooks } from "./collection-feature.ts";
 import { AgentRuns } from "./run/agent-runs.ts";
-import { runHooksOf, type TurnKeeper } from "./run/turn-keeper.ts";
+import type { OwnTurns } from "./run/own-turns.ts";
+import type { RunPolicy } from "./run/run-policy.ts";
 import type { FiberContext, StartFiberResult } from "../work/fiber-view.ts";
 import type { StartFiberOptions } from "../work/fiber-options.ts";
 import { StateKeeper, type StateOwner, type StateSource } from "./state.ts";
-import { SubAgents } from "./sub-agents.ts";
+import { type ChildClass, SubAgents } from "./sub-agents.ts";
 
 /** Settings of an agent class: `static override options = { … }`. */
 export interface AgentOptions {
@@ -40,22 +32,37 @@ export interface AgentOptions {
   readonly fiberRecoveryMaxAgeMs?: number;
 }
 
+/** What the parts of an agent ask of its class. */
+interface AgentPolicy<State> extends RunPolicy, McpHooks, CollectionHooks {
+  readonly [parts]: AgentParts<State>;
+  readonly initialState: State | undefined;
+  validateStateChange(next: State, source: StateSource): void;
+  onStateChanged(state: State, source: StateSource): void | Promise<void>;
+  onError(error: unknown, connection?: Connection): void | Promise<void>;
+}
+
+/** What is static in a class. */
+interface AgentStatics {
+  readonly options: AgentOptions;
+  readonly subAgents: readonly ChildClass[];
+}
+
 /**
  * What an agent object is wired from. Parts are made when they are first used: most agents that are connected use
  * few of them, and there may be many thousands of such agents.
  */
-export class AgentParts<State> implements WorkContext, StateOwner<State> {
+export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<State> {
   readonly host: AgentHost;
   readonly features: Feature[] = [];
   /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
-  readonly waiting = new Map<string, NonNullable<CurrentAgent["waiting"]>>();
+  readonly waiting = new Map<string, readonly WaitingTurn[]>();
   readonly state: StateKeeper<State>;
   readonly runs: AgentRuns;
   readonly mcp: AgentMcp;
   readonly rows: CollectionFeature;
   /** The turns of the agent, where it takes any. */
-  turns: TurnKeeper | undefined;
-  readonly #agent: Agent<object, State>;
+  turns: OwnTurns | undefined;
+  readonly #agent: AgentPolicy<State>;
   #connections: Connections | undefined;
   #children: SubAgents | undefined;
   #schedules: Schedules | undefined;
@@ -70,19 +77,23 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   halted = false;
 
   /** Fields of subclasses are not set yet when this runs. */
-  constructor(agent: Agent<object, State>, host: AgentHost) {
+  constructor(agent: AgentPolicy<State>, host: AgentHost) {
     carryWith(host.context);
     this.host = host;
     this.#agent = agent;
     this.state = new StateKeeper(host, this);
-    this.runs = new AgentRuns(this, runHooksOf(agent as Agent<object>));
+    this.runs = new AgentRuns(this, agent);
     this.mcp = new AgentMcp(this, agent);
     this.rows = new CollectionFeature(this, agent);
     this.features.push(this.runs, this.mcp, this.rows);
   }
 
-  get options() {
-    return (this.#agent.constructor as typeof Agent).options;
+  get #statics(): AgentStatics {
+    return this.#agent.constructor as unknown as AgentStatics;
+  }
+
+  get options(): AgentOptions {
+    return this.#statics.options;
   }
 
   get connections(): Connections {
@@ -110,7 +121,7 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
 
   /** What clients are answered who want to reach a child that they may not reach; undefined when they may. */
   refuseChild(child: AgentStep): Response | undefined {
-    return this.children.refuse(child, (this.#agent.constructor as typeof Agent).subAgents);
+    return this.children.refuse(child, this.#statics.subAgents);
   }
 
   /** The conversation that somebody is in, if the agent holds any. */
@@ -159,8 +170,8 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   }
 
   /** As what its code runs that nobody outside has asked for. */
-  get nobody(): CurrentAgent {
-    return { agent: this.#agent as unknown as Agent<object>, connection: undefined, request: undefined };
+  get nobody(): Current {
+    return { agent: this.#agent, connection: undefined, request: undefined };
   }
 
   /** Everything with a due time; all share the agent's one alarm. */
@@ -202,7 +213,7 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
     const method: unknown = name in Object.prototype ? undefined : Reflect.get(agent, name);
     if (typeof method !== "function") return undefined;
     return (...args) => {
-      const { fiber } = getCurrentAgent();
+      const { fiber } = currentAgent();
       const current = { ...this.nobody, ...(fiber !== undefined && { fiber }), ...withCause(causeCarried()) };
       return runAs(this.host.context, current, () => Reflect.apply(method, agent, args) as unknown);
     };

@@ -17,7 +17,7 @@ import type { TurnConfig } from "../turn/step/config.ts";
 import { countElsewhere } from "./cause.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 import { noteWaiting, refuseCircle } from "./circle.ts";
-import { getCurrentAgent } from "./context.ts";
+import { currentAgent } from "./context.ts";
 import { parts } from "./feature.ts";
 import { sessionNow, turnNow } from "./turn-now.ts";
 import type { ThinkPlan } from "./think-plan.ts";
@@ -231,7 +231,7 @@ async function follow(
     if (told !== undefined) live.followers.delete(told.follower);
     plan.extraTools.delete(requestId);
     plan.extraConfig.delete(requestId);
-    getCurrentAgent().agent?.[parts].waiting.delete(requestId);
+    currentAgent().agent?.[parts].waiting.delete(requestId);
   }
 }
 

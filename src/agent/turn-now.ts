@@ -1,6 +1,6 @@
 import type { AgentHost } from "../port.ts";
 import { isOpen, readTurn, type TurnRow } from "../store/turn.ts";
-import { getCurrentAgent } from "./context.ts";
+import { currentAgent } from "./context.ts";
 import { parts } from "./feature.ts";
 
 /** The turn of the agent that the calling code runs in. Code may go on after its turn: then it runs in none. */
@@ -18,7 +18,7 @@ export function sessionNow(chat: { readonly host: AgentHost; readonly session: s
 }
 
 function turnCarried(host: AgentHost): TurnRow | undefined {
-  const { agent, turn } = getCurrentAgent();
+  const { agent, turn } = currentAgent();
   if (turn === undefined || agent?.[parts].host !== host || host.blank) return undefined;
   return readTurn(host, turn);
 }

@@ -15,9 +15,9 @@ import {
   reopenAgentRun,
 } from "../../store/agent-run.ts";
 import { type Connection, socketOf } from "../connection.ts";
-import type { Feature } from "../feature.ts";
-import type { AgentParts } from "../parts.ts";
+import type { Feature, OwnAgent } from "../feature.ts";
 import type { ChildClass } from "../sub-agents.ts";
+import { closeCallsOf } from "./book-calls.ts";
 import { ChildLink } from "./child-link.ts";
 import { DetachedRuns } from "./detached-runs.ts";
 import { lineageOf, refusalOf } from "./lineage.ts";
@@ -26,6 +26,7 @@ import { NOTHING_SAID, RunEvents } from "./run-events.ts";
 import { deleted, endedBy, failed, givenUp, isGone, lost, storeEnd } from "./run-ends.ts";
 import { endFrame, startedFrame } from "./run-frames.ts";
 import { type HeardRun, runListener } from "./run-listener.ts";
+import { callingTurn, failedRun, type RunPolicy, watch } from "./run-policy.ts";
 import { toDetached, toEnd, toInfo, toResult } from "./run-views.ts";
 import type {
   AgentToolRunInfo,
@@ -35,7 +36,6 @@ import type {
   RunAgentToolOptions,
   RunAgentToolResult,
 } from "./types.ts";
-import type { RunHooks } from "./run-hooks.ts";
 import { storeRun } from "./store-run.ts";
 
 /** How often in a row a child that says nothing new may be out of reach before its run is given up. */
@@ -64,14 +64,14 @@ interface Live extends HeardRun {
  * every start: nothing that it missed is lost, because the child has it.
  */
 export class AgentRuns implements Feature, Work {
-  readonly #own: AgentParts<unknown>;
-  readonly #hooks: RunHooks;
+  readonly #own: OwnAgent;
+  readonly #agent: RunPolicy;
   readonly #live = new Map<string, Live>();
   #parts: { link: ChildLink; events: RunEvents; detached: DetachedRuns } | undefined;
 
-  constructor(own: AgentParts<unknown>, hooks: RunHooks) {
-    this.#own = own as unknown as AgentParts<unknown>;
-    this.#hooks = hooks;
+  constructor(own: OwnAgent, agent: RunPolicy) {
+    this.#own = own;
+    this.#agent = agent;
   }
 
   get #host(): AgentHost {
@@ -89,7 +89,7 @@ export class AgentRuns implements Feature, Work {
           async (run) => (this.#hasChild(run) ? link.read(run) : NOTHING_SAID),
           (socket) => this.#own.sessionOf(this.#own.connections.of(socket)),
         ),
-        detached: new DetachedRuns(this.#own, this.#hooks, (run, reason) => this.#giveUp(run, reason)),
+        detached: new DetachedRuns(this.#own, this.#agent, (run, reason) => this.#giveUp(run, reason)),
       };
     }
     return this.#parts;
@@ -153,7 +153,7 @@ export class AgentRuns implements Feature, Work {
     }
     if (live === undefined) return toResult(run);
     const { signal } = options;
-    const caller: Caller = { turnId: this.#hooks.turn() ?? null };
+    const caller: Caller = { turnId: callingTurn(this.#own) ?? null };
     const stop = () => {
       live.waiting.delete(caller);
       this.#abandoned(run, signal?.reason);
@@ -230,7 +230,7 @@ export class AgentRuns implements Feature, Work {
     if (run === undefined || run.cancelled === 1 || (run.status !== "running" && run.status !== "interrupted")) {
       return false;
     }
-    return run.turnId === null || run.detached !== null || this.#hooks.turnWanted(run.turnId);
+    return run.turnId === null || run.detached !== null || (this.#own.turns?.isWanted(run.turnId) ?? true);
   }
 
   /** A run that an earlier life left open. */
@@ -239,7 +239,7 @@ export class AgentRuns implements Feature, Work {
       if (!(await this.wants(run.runId))) cancelAgentRun(this.#host, run.runId, "What it was for was stopped.");
       this.#follow(run);
     } catch (thrown) {
-      if (!this.#own.halted) this.#hooks.failed(thrown);
+      if (!this.#own.halted) failedRun(this.#own, thrown);
     }
   }
 
@@ -252,19 +252,27 @@ export class AgentRuns implements Feature, Work {
     const known = this.#host.blank ? undefined : readAgentRun(this.#host, runId);
     if (known !== undefined) return this.#again(known, className);
     const detached = this.#use.detached.check(options.detached);
-    const lineage = lineageOf(this.#host, this.#hooks.lineage(), className, this.#hooks.turn() ?? runId);
-    const verdict = refusalOf(this.#host, this.#hooks, lineage);
+    const turn = callingTurn(this.#own);
+    const lineage = lineageOf(this.#host, this.#own.turns?.lineageOf(turn), className, turn ?? runId);
+    const verdict = refusalOf(this.#host, this.#agent, lineage);
     const refusal = verdict instanceof Promise ? await verdict : verdict;
     // Somebody may have asked for the same while the agent at the root was asked.
     const joined = verdict instanceof Promise ? readAgentRun(this.#host, runId) : undefined;
     if (joined !== undefined) return this.#again(joined, className);
-    const run = storeRun(this.#own, this.#hooks, { runId, className, options, detached, lineage, refusal });
+    const run = storeRun(this.#own, this.#agent.maxConcurrentAgentTools, {
+      runId,
+      className,
+      options,
+      detached,
+      lineage,
+      refusal,
+    });
     if (refusal !== undefined) {
       this.#host.emit("agent_tool:refused", { runId, className, reason: refusal.reason, chain: lineage.chain });
     }
     this.#host.emit("agent_tool:started", { runId, className });
     this.#use.events.tell(run, [startedFrame(run)]);
-    this.#hooks.watch(() => this.#hooks.onAgentToolStart(toInfo(run)));
+    watch(this.#agent, () => this.#agent.onAgentToolStart(toInfo(run)));
     // Who asked hears of it at once, so that nothing is to be delivered.
     if (run.status !== "running") this.#tellEnd(run, true);
     return run;
@@ -281,7 +289,7 @@ export class AgentRuns implements Feature, Work {
       throw new PerdureError("conflict", text);
     }
     if (run.status !== "interrupted" || run.cancelled === 1) return run;
-    reopenAgentRun(this.#host, run.runId, this.#hooks.turn() ?? null);
+    reopenAgentRun(this.#host, run.runId, callingTurn(this.#own) ?? null);
     return readAgentRun(this.#host, run.runId) as AgentRunRow;
   }
 
@@ -318,7 +326,7 @@ export class AgentRuns implements Feature, Work {
         const end = await link.tail(
           run,
           live.count,
-          runListener(live, { own: this.#own, hooks: this.#hooks, ...this.#use }),
+          runListener(live, { own: this.#own, agent: this.#agent, ...this.#use }),
         );
         return this.#close(live, endedBy(end, this.#host));
       } catch (thrown) {
@@ -346,7 +354,7 @@ export class AgentRuns implements Feature, Work {
     };
     return storeEnd(this.#host, store, (thrown) => {
       this.#live.set(runId, live);
-      this.#hooks.failed(thrown);
+      failedRun(this.#own, thrown);
     });
   }
 
@@ -360,7 +368,7 @@ export class AgentRuns implements Feature, Work {
       const error = run.cancelled === 1 ? (run.error ?? end.error) : end.error;
       endAgentRun(this.#host, runId, { ...end, error });
       const ended = readAgentRun(this.#host, runId) as AgentRunRow;
-      this.#hooks.closeCalls(ended);
+      closeCallsOf(this.#own, ended);
       if (ended.detached !== null) {
         this.#own.queue.add(
           "deliverAgentToolRun",
@@ -380,7 +388,7 @@ export class AgentRuns implements Feature, Work {
   #tellEnd(run: AgentRunRow, watched: boolean): void {
     this.#host.emit("agent_tool:ended", { runId: run.runId, className: run.className, status: run.status });
     this.#use.events.tell(run, [endFrame(run)]);
-    if (watched) this.#hooks.watch(() => this.#hooks.onAgentToolFinish(toInfo(run), toEnd(run)));
+    if (watched) watch(this.#agent, () => this.#agent.onAgentToolFinish(toInfo(run), toEnd(run)));
   }
 
   /** A run is given up while its child may still be at work: it is stopped. */
@@ -389,21 +397,21 @@ export class AgentRuns implements Feature, Work {
     const end = { ...givenUp(reason, this.#host), chunks };
     cancelAgentRun(this.#host, run.runId, null);
     this.#store(run.runId, end);
-    void this.#use.link.cancel({ ...run, error: end.error }).catch((thrown: unknown) => this.#hooks.failed(thrown));
+    void this.#use.link.cancel({ ...run, error: end.error }).catch((thrown: unknown) => failedRun(this.#own, thrown));
   }
 
   /** Who waited for a run does so no more. */
   #abandoned(run: AgentRunRow, reason: unknown): void {
     // The life ends, or the turn is about to be carried on: then it comes back for the run.
     if (this.#own.halted) return;
-    if (run.turnId !== null && this.#hooks.turnStalled(run.turnId)) return;
+    if (run.turnId !== null && this.#own.turns?.isStalled(run.turnId) === true) return;
     this.#stop(run.runId, reason === undefined ? undefined : errorText(reason));
   }
 
   #stop(runId: string, reason: string | undefined): void {
     void this.cancel(runId, reason).catch((thrown: unknown) => {
       // It is stored: the next life goes on with it.
-      if (!this.#own.halted && !PerdureError.is(thrown, "host_stopped")) this.#hooks.failed(thrown);
+      if (!this.#own.halted && !PerdureError.is(thrown, "host_stopped")) failedRun(this.#own, thrown);
     });
   }
 }

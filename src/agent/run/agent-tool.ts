@@ -7,7 +7,7 @@ import type { HostedAgentClass } from "../../port.ts";
 import { durableTool } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
 import type { Agent } from "../agent.ts";
-import { getCurrentAgent } from "../context.ts";
+import { getCurrentAgent } from "../current-agent.ts";
 import type {
   AgentToolDisplayMetadata,
   AgentToolFailure,

@@ -7,7 +7,7 @@ import type { UsageRow } from "../../store/usage.ts";
 import { leafOf } from "../../wire/agent-path.ts";
 import { parentPath } from "../sub-agents.ts";
 import { detachedOf } from "./run-views.ts";
-import type { TurnKeeper } from "./turn-keeper.ts";
+import type { OwnTurns } from "./own-turns.ts";
 
 /*
  * Who pays for a run
@@ -34,7 +34,7 @@ export type Booked = ReservedAbove | OverBudgetAbove;
 /** The agent that keeps the books. */
 interface Bookkeeper {
   readonly host: AgentHost;
-  readonly keeper: TurnKeeper | undefined;
+  readonly turns: OwnTurns | undefined;
 }
 
 type CallOf = Pick<UsageRow, "id" | "turnId">;
@@ -61,8 +61,8 @@ export async function bookCall(books: Bookkeeper, runId: string, note: CallNote)
     case "release": {
       const id = within(note.id);
       books.host.tx(() => {
-        if (note.kind === "settle") books.keeper?.ledger?.settle(id, note.result);
-        else books.keeper?.ledger?.release(id);
+        if (note.kind === "settle") books.turns?.ledger?.settle(id, note.result);
+        else books.turns?.ledger?.release(id);
       }, "commit");
       return tell(books, run, { ...note, id });
     }
@@ -74,7 +74,7 @@ export function closeCallsOf(books: Bookkeeper, run: AgentRunRow): void {
   const of = prefixOf(run.runId);
   // All below that was waited for is over too, whether each agent on the way heard of it or not.
   const isBelow = ({ id, turnId }: CallOf) => turnId !== null && id.startsWith(of);
-  const closed = closeCalls(books, of, []) + (books.keeper?.ledger?.closeCalls(isBelow) ?? 0);
+  const closed = closeCalls(books, of, []) + (books.turns?.ledger?.closeCalls(isBelow) ?? 0);
   if (closed === 0) return;
   books.host.afterTx((committed) => {
     // Who cannot be reached now closes them when it starts again, once the run that this agent works for is over.
@@ -97,7 +97,7 @@ async function reserve(
   // What nobody waits for may go on long after the turn that began it.
   const detached = note.detached === true || (run !== undefined && run.detached !== null);
   const above = await tell(books, run, { ...note, detached });
-  const ledger = books.keeper?.ledger;
+  const ledger = books.turns?.ledger;
   if (!above.ok || ledger === undefined) return above;
   const turn = detached || run === undefined || run.turnId === null ? undefined : { id: run.turnId };
   const session = run && sessionOf(books, run);
@@ -116,21 +116,21 @@ async function reserve(
 }
 
 /** The session that asked for the run, whichever has a turn now. Undefined where nothing is known of it. */
-function sessionOf({ host, keeper }: Bookkeeper, run: AgentRunRow): string | undefined {
-  const asked = detachedOf(run)?.session ?? (run.turnId === null ? undefined : keeper?.sessionOf(run.turnId));
+function sessionOf({ host, turns }: Bookkeeper, run: AgentRunRow): string | undefined {
+  const asked = detachedOf(run)?.session ?? (run.turnId === null ? undefined : turns?.sessionOf(run.turnId));
   return asked === undefined ? undefined : ownerIdOf(host, asked);
 }
 
 /** Passes a note on to the agent that asked for the turn which asked for this run. */
-async function tell({ host, keeper }: Bookkeeper, run: AgentRunRow | undefined, note: CallNote): Promise<Booked> {
+async function tell({ host, turns }: Bookkeeper, run: AgentRunRow | undefined, note: CallNote): Promise<Booked> {
   const path = parentPath(host.path);
   if (path === undefined || run === undefined || run.turnId === null) return DONE;
-  const above = keeper?.runOf(run.turnId);
+  const above = turns?.runOf(run.turnId);
   return above === undefined ? DONE : ((await host.call(path, "bookAgentToolCall", [above, note])) as Booked);
 }
 
-function closeCalls({ host, keeper }: Bookkeeper, of: string, ended: readonly EndedCall[]): number {
-  const ledger = keeper?.ledger;
+function closeCalls({ host, turns }: Bookkeeper, of: string, ended: readonly EndedCall[]): number {
+  const ledger = turns?.ledger;
   if (ledger === undefined) return 0;
   const isOwn = ({ id }: CallOf) => id.startsWith(of) && !id.slice(of.length).includes(SEPARATOR);
   return host.tx(() => {

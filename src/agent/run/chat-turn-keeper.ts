@@ -13,8 +13,7 @@ import { submitMessages } from "../../turn/intake/submissions.ts";
 import { isRecord, tryParseJson } from "../../base/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
 import { type Lineage, readLineage } from "./lineage.ts";
-import type { ReactingTo, RunConversation } from "./run-hooks.ts";
-import type { TurnKeeper } from "./turn-keeper.ts";
+import type { OwnTurns, ReactingTo, RunConversation } from "./own-turns.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, AgentToolRunInfo } from "./types.ts";
 
 /** How an agent words what its detached runs bring. */
@@ -31,7 +30,7 @@ interface TurnSource {
 }
 
 /** The turns and the conversation of a chat, for the runs that it asks for. */
-export class ChatTurns implements TurnKeeper, RunConversation {
+export class ChatTurns implements OwnTurns, RunConversation {
   readonly #agent: RunWording;
   readonly #of: TurnSource;
 

@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import { type AgentRunRow, readAgentRun, tellAgentRun } from "../../store/agent-run.ts";
-import type { AgentParts } from "../parts.ts";
-import type { RunHooks } from "./run-hooks.ts";
+import type { OwnAgent } from "../feature.ts";
+import { failedRun, type RunPolicy } from "./run-policy.ts";
 import { type Detached, detachedOf, toInfo } from "./run-views.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, DetachedAgentToolConfig } from "./types.ts";
 
@@ -10,17 +10,17 @@ type GiveUp = (run: AgentRunRow, reason: "budget-exceeded" | "no-progress") => v
 
 /** Runs that nobody waits for: how long they may take, and how what comes of them reaches the agent. */
 export class DetachedRuns {
-  readonly #own: AgentParts<unknown>;
-  readonly #hooks: RunHooks;
+  readonly #own: OwnAgent;
+  readonly #agent: RunPolicy;
   readonly #giveUp: GiveUp;
   /** When each was last heard to report something. */
   readonly #reportedAt = new Map<string, number>();
   /** Those that are open. In memory, because they are looked at whenever the agent's alarm is. */
   readonly #open = new Map<string, AgentRunRow>();
 
-  constructor(own: AgentParts<unknown>, hooks: RunHooks, giveUp: GiveUp) {
+  constructor(own: OwnAgent, agent: RunPolicy, giveUp: GiveUp) {
     this.#own = own;
-    this.#hooks = hooks;
+    this.#agent = agent;
     this.#giveUp = giveUp;
   }
 
@@ -28,11 +28,11 @@ export class DetachedRuns {
   check(given: boolean | DetachedAgentToolConfig | undefined): Config | undefined {
     if (given === undefined || given === false) return undefined;
     const config: Config = given === true ? {} : given;
-    if (config.onFinish !== undefined && this.#hooks.method(config.onFinish) === undefined) {
+    if (config.onFinish !== undefined && this.#own.method(config.onFinish) === undefined) {
       throw new PerdureError("bad_config", `\`onFinish\` names "${config.onFinish}", which is no method of the agent.`);
     }
     if ((config.notify !== undefined && config.notify !== false) || config.onMilestones !== undefined) {
-      if (this.#hooks.conversation() === undefined) {
+      if (this.#own.turns?.conversation === undefined) {
         throw new PerdureError("bad_config", "`notify` and `onMilestones` need an agent that holds a conversation.");
       }
     }
@@ -84,9 +84,9 @@ export class DetachedRuns {
     if (run === undefined) return;
     const config = detachedOf(run) ?? {};
     const info = { ...toInfo(run), status: result.status };
-    const onFinish = config.onFinish === undefined ? undefined : this.#hooks.method(config.onFinish);
+    const onFinish = config.onFinish === undefined ? undefined : this.#own.method(config.onFinish);
     const steps = [
-      () => this.#watched(() => this.#hooks.onAgentToolFinish(info, result)),
+      () => this.#watched(() => this.#agent.onAgentToolFinish(info, result)),
       () => onFinish?.(info, result),
       () => (onFinish === undefined ? this.#notify(run, config, result) : undefined),
     ];
@@ -101,7 +101,7 @@ export class DetachedRuns {
   #tell(runId: string, milestone: AgentToolMilestone): void {
     const run = readAgentRun(this.#own.host, runId);
     const { onMilestones: wish, session } = (run && detachedOf(run)) ?? {};
-    const conversation = this.#hooks.conversation();
+    const conversation = this.#own.turns?.conversation;
     if (run === undefined || wish === undefined || conversation === undefined) return;
     const { names, mode = "narrate" } = "names" in wish ? wish : { names: wish };
     const told = JSON.parse(run.told) as string[];
@@ -115,7 +115,7 @@ export class DetachedRuns {
   }
 
   #notify(run: AgentRunRow, { notify = false, session }: Detached, result: AgentToolLifecycleResult): void {
-    const conversation = this.#hooks.conversation();
+    const conversation = this.#own.turns?.conversation;
     if (notify === false || conversation === undefined) return;
     const info = toInfo(run);
     const text = conversation.formatCompletion(info, result);
@@ -128,7 +128,7 @@ export class DetachedRuns {
 
   /** Who only watches holds nothing up. */
   #watched(hook: () => unknown): unknown {
-    const failed = (thrown: unknown) => this.#hooks.failed(thrown);
+    const failed = (thrown: unknown) => failedRun(this.#own, thrown);
     try {
       const result = hook();
       return result instanceof Promise ? result.catch(failed) : result;
@@ -139,8 +139,8 @@ export class DetachedRuns {
 
   #deadline(run: AgentRunRow): [at: number, reason: "budget-exceeded" | "no-progress"] {
     const config = detachedOf(run) ?? {};
-    const whole = run.startedAt + bound(config.maxBudgetMs ?? this.#hooks.detachedMaxBudgetMs);
-    const silence = bound(config.noProgressBudgetMs ?? this.#hooks.detachedNoProgressBudgetMs);
+    const whole = run.startedAt + bound(config.maxBudgetMs ?? this.#agent.detachedMaxBudgetMs);
+    const silence = bound(config.noProgressBudgetMs ?? this.#agent.detachedNoProgressBudgetMs);
     const reportedAt = this.#reportedAt.get(run.runId);
     const quiet = reportedAt === undefined ? Number.POSITIVE_INFINITY : reportedAt + silence;
     return quiet < whole ? [quiet, "no-progress"] : [whole, "budget-exceeded"];

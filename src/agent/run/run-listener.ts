@@ -1,9 +1,9 @@
 import type { AgentRunRow } from "../../store/agent-run.ts";
-import type { AgentParts } from "../parts.ts";
+import type { OwnAgent } from "../feature.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
 import type { RunEvents } from "./run-events.ts";
 import { chunkFrame, isProgress, milestoneFrame } from "./run-frames.ts";
-import type { RunHooks } from "./run-hooks.ts";
+import { type RunPolicy, watch } from "./run-policy.ts";
 import { toInfo } from "./run-views.ts";
 import type { AgentToolListener, AgentToolProgressSnapshot } from "./types.ts";
 
@@ -18,18 +18,18 @@ export interface HeardRun {
 
 /** Whom a parent tells what its child says. */
 interface RunAudience {
-  readonly own: Pick<AgentParts<unknown>, "host" | "halted">;
-  readonly hooks: RunHooks;
+  readonly own: OwnAgent;
+  readonly agent: RunPolicy;
   readonly events: RunEvents;
   readonly detached: DetachedRuns;
 }
 
 /** Passes on what a child says of a run: to the clients of the parent, its hooks, and its conversation. */
-export function runListener(heard: HeardRun, { own, hooks, events, detached }: RunAudience): AgentToolListener {
+export function runListener(heard: HeardRun, { own, agent, events, detached }: RunAudience): AgentToolListener {
   const { run, milestones } = heard;
   const reported = (progress: AgentToolProgressSnapshot) => {
     if (run.detached !== null) detached.reported(run.runId, progress.at);
-    hooks.watch(() => hooks.onProgress(toInfo(run), progress));
+    watch(agent, () => agent.onProgress(toInfo(run), progress));
   };
   return {
     chunks: (chunks) => {

@@ -1,4 +1,3 @@
-import type { AgentHost } from "../../port.ts";
 import {
   type AgentRunRow,
   countOpenAgentRuns,
@@ -7,10 +6,10 @@ import {
   readAgentRun,
 } from "../../store/agent-run.ts";
 import { writeJson } from "../../wire/json.ts";
-import type { SubAgents } from "../sub-agents.ts";
+import type { OwnAgent } from "../feature.ts";
 import type { Lineage, RunRefusal } from "./lineage.ts";
 import { failed } from "./run-ends.ts";
-import type { RunHooks } from "./run-hooks.ts";
+import { callingIdentity, callingTurn } from "./run-policy.ts";
 import type { DetachedAgentToolConfig, RunAgentToolOptions } from "./types.ts";
 
 /** A run that is about to be stored. */
@@ -25,25 +24,26 @@ interface NewRun {
 
 /** Stores a run with the child that it is for; one that may not begin is stored as ended. */
 export function storeRun(
-  { host, children }: { readonly host: AgentHost; readonly children: SubAgents },
-  hooks: RunHooks,
+  own: OwnAgent,
+  limit: number,
   { runId, className, options, detached, lineage, refusal }: NewRun,
 ): AgentRunRow {
   const { input, parentToolCallId, display, displayOrder, eventDelivery = "full" } = options;
   const json = writeJson(input ?? null, "The input of the run");
-  const limit = hooks.maxConcurrentAgentTools;
-  const turn = hooks.turn();
+  const { host, children } = own;
+  const turn = callingTurn(own);
+  const session = own.turns?.sessionOf(turn);
   return host.tx(() => {
     const tooMany = Number.isFinite(limit) && countOpenAgentRuns(host) >= limit;
     insertAgentRun(host, {
       ...{ runId, className, input: json, delivery: eventDelivery, startedAt: host.clock.now() },
-      ...{ turnId: turn ?? null, identity: hooks.identity(options.identity) },
-      session: (turn === undefined ? undefined : hooks.session()) ?? null,
+      ...{ turnId: turn ?? null, identity: callingIdentity(own, options.identity) },
+      session: (turn === undefined ? undefined : session) ?? null,
       toolCallId: parentToolCallId ?? null,
       preview: writeJson(options.inputPreview ?? input ?? null, "The preview of the run"),
       display: display === undefined ? null : writeJson(display, "The display of the run"),
       displayOrder: displayOrder ?? null,
-      detached: detached === undefined ? null : JSON.stringify({ ...detached, session: hooks.session() }),
+      detached: detached === undefined ? null : JSON.stringify({ ...detached, session }),
       lineage: JSON.stringify(lineage),
     });
     if (refusal !== undefined) endAgentRun(host, runId, failed(refusal.error, host));
