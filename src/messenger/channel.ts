@@ -69,6 +69,11 @@ export interface MessengerEvent {
   readonly movedTo?: string;
 }
 
+/** The name of a message itself, whatever is told of it. */
+export function messageKey({ thread, messageId }: Pick<MessengerEvent, "thread" | "messageId">): string {
+  return `message:${thread}:${messageId}`;
+}
+
 /** A button. `data` comes back in {@link Press}. */
 export interface Button {
   readonly label: string;
@@ -155,7 +160,10 @@ export interface Channel {
   parse(input: unknown, self: Self): readonly MessengerEvent[];
   /** What the body of a webhook is, for {@link Channel.parse}; or what it is answered with at once. */
   read?(request: Request, body: Uint8Array): Promise<{ readonly input: unknown } | { readonly answer: Response }>;
-  /** Reads what comes until `signal`: `accept` resolves when it is stored, and must be waited for before the network is told. */
+  /**
+   * Reads what comes until `signal`: `accept` resolves when it is stored, and must be waited for before the network is told. One
+   * that returns earlier has done what there was to do for this life.
+   */
   listen?(accept: (input: unknown) => Promise<void>, cursor: Cursor, signal: AbortSignal): Promise<void>;
   create(place: Place, content: Content, key: string, signal: AbortSignal): Promise<Sent>;
   edit(place: Place, id: string, content: Content, signal: AbortSignal): Promise<void>;

@@ -84,7 +84,7 @@ export interface MessengerDefinition extends MessengerOptions {
 /** The messengers of an agent, by the names that the app gives them. */
 export type Messengers = Readonly<Record<string, MessengerDefinition>>;
 
-const messengerOptionNames: OptionNames<MessengerOptions> = {
+export const messengerOptionNames: OptionNames<MessengerOptions> = {
   ...{ path: true, respondTo: true, subscribeOnMention: true, conversation: true, delivery: true, allow: true },
   ...{ refusedText: true, approvers: true, bots: true, coalesceMs: true, limits: true, channelSpeakerLabel: true },
 };

@@ -4,9 +4,9 @@ import { yesOrNo } from "../base/yes-or-no.ts";
 import type { AgentHost, HostedAgentClass } from "../port.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import { findInbound, insertInbound } from "../store/inbound.ts";
-import { type Channel, ChannelError, type MessengerEvent, type Place, type Self } from "./channel.ts";
+import { type Channel, ChannelError, messageKey, type MessengerEvent, type Place, type Self } from "./channel.ts";
 import { type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
-import { type Arrival, messageKey, type Taken } from "./reception.ts";
+import type { Arrival, Taken } from "./reception.ts";
 import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
 
 /** What the front asks of the agent around it. */
@@ -126,8 +126,7 @@ export class Front {
     for (let pause = FIRST_PAUSE_MS; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       const began = host.clock.now();
       try {
-        await channel.listen?.((input) => this.take(id, input), cursor, signal);
-        if (signal.aborted) return;
+        return await channel.listen?.((input) => this.take(id, input), cursor, signal);
       } catch (thrown) {
         if (signal.aborted) return;
         const isConflict = thrown instanceof ChannelError && thrown.kind === "conflict";
@@ -191,11 +190,13 @@ export class Front {
       const taken = (await this.#deps.ask(known.target, "press", { arrival, may })) as Taken;
       told = taken.told ?? told;
     }
-    // Whoever pressed waits for it, but the press is stored: that nobody could be told is no reason to have it again.
-    await definition.channel.acknowledge?.(press, told, this.#halt.signal).catch((thrown: unknown) => {
-      if (!(thrown instanceof ChannelError && (thrown.kind === "gone" || thrown.kind === "refused")))
-        this.#deps.failed(thrown);
+    // The press is stored. Nobody else waits until whoever pressed was told, and that nobody could be told is no reason to have
+    // it again.
+    const telling = definition.channel.acknowledge?.(press, told, this.#halt.signal).catch((thrown: unknown) => {
+      const isLate = thrown instanceof ChannelError && (thrown.kind === "gone" || thrown.kind === "refused");
+      if (!isLate && !this.#halt.signal.aborted) this.#deps.failed(thrown);
     });
+    if (telling !== undefined) void this.#deps.host.keepAwake(telling);
   }
 
   async #refusal(

@@ -22,7 +22,7 @@ import { isWaiting } from "../turn/intake/inbox.ts";
 import { judgeAnswer } from "../turn/intake/judge-answer.ts";
 import { answerTool } from "../turn/intake/tool-answers.ts";
 import { endText, partialText } from "./answer-text.ts";
-import type { Author, Button, MessengerEvent, Place } from "./channel.ts";
+import { type Author, type Button, type MessengerEvent, messageKey, type Place } from "./channel.ts";
 import type { DeliveryTerms, Said } from "./courier.ts";
 import type { QuestionInfo } from "./define.ts";
 
@@ -190,14 +190,15 @@ export class Reception {
     const { messenger, event } = arrival;
     const desk = this.#agent.desk();
     const { host } = desk;
-    if (findInbound(host, messenger, event.keys) !== undefined) return { accepted: false };
+    const found = this.#findQuestion(event.press?.data ?? "");
+    if (findInbound(host, messenger, event.keys) !== undefined)
+      return { accepted: false, ...(found !== undefined && { told: decisionOf(found.call) }) };
     const at = host.clock.now();
     const note = (kind: "press" | "refused") => insertInbound(host, messenger, event.keys, { kind, turnId: null, at });
     const refuse = (told: string): Taken => {
       host.tx(() => note("refused"));
       return { accepted: true, refused: told, told };
     };
-    const found = this.#findQuestion(event.press?.data ?? "");
     if (found === undefined) return refuse("This question is not open any more.");
     const { row, call, approved } = found;
     if (call.status !== "asked") return refuse(decisionOf(call));
@@ -356,11 +357,6 @@ export class Reception {
     });
     return turn.id;
   }
-}
-
-/** The name of a message itself, whatever is told of it. */
-export function messageKey({ thread, messageId }: Pick<MessengerEvent, "thread" | "messageId">): string {
-  return `message:${thread}:${messageId}`;
 }
 
 function waitOf({ coalesceMs, event }: Arrival): number {

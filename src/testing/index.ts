@@ -49,6 +49,19 @@ export type { ConformanceCase, ConformanceOptions } from "./host-conformance.ts"
 export type { ConformanceClient, ConformanceHost } from "./conformance/bench.ts";
 export type { ConformanceProbe, ProbeAgent, ProbeLife } from "./conformance/probe.ts";
 
-// A messenger in memory
-export { MemoryNetwork, memoryNetwork } from "./messenger/memory-network.ts";
+// A messenger in memory, and a Telegram on loopback
+export { memoryChannel, MemoryNetwork } from "./messenger/memory-network.ts";
 export type { MemoryFault, MemoryMessage, MemoryNetworkOptions, MemoryPerson } from "./messenger/memory-network.ts";
+export { FakeTelegram, fakeTelegram, tooManyRequests } from "./messenger/fake-telegram.ts";
+export type {
+  FakeTelegramOptions,
+  TelegramChat,
+  TelegramFault,
+  TelegramMessage,
+  TelegramUpdate,
+  TelegramUser,
+} from "./messenger/fake-telegram.ts";
+
+// What every channel must do
+export { channelConformance } from "./messenger/channel-conformance.ts";
+export type { ConformanceNetwork } from "./messenger/channel-conformance.ts";

@@ -1,23 +1,25 @@
-// An agent that is talked to at a messenger, for the crash matrix. In memory, the network is a file that all lives share, and
-// Ada's next act follows from what she sees; at the fake Telegram and Slack, the driver plays her.
+// An agent that is talked to at a messenger, for the crash matrix. In memory, the network is a file that all lives share; the fake
+// Telegram lives in the driver, which says where. Ada's next act follows from what she sees.
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { jsonSchema, tool } from "ai";
 import { type AgentHost, durableTool, Think } from "perdure";
-import { type Channel, defineMessengers, type Delivery, messenger } from "perdure/messengers";
+import { type Channel, defineMessengers, type Delivery, messenger, type MessengerDefinition } from "perdure/messengers";
+import { telegramMessenger } from "perdure/messengers/telegram";
 import { serve, subscribe } from "perdure/node";
 import {
   countCalls,
   crashPoint,
   type Fact,
-  MemoryNetwork,
+  memoryChannel,
   onCommand,
   programDir,
   report,
   scriptedModel,
 } from "perdure/testing";
 import { fastClock } from "../crash/fast-clock.ts";
+import { type Ada, isOver, nextAct } from "./crash-ada.ts";
 import { ANSWER, PARTS_LIMIT } from "./crash-words.ts";
 
 /** How things stand at the end. */
@@ -31,7 +33,7 @@ export interface MessengerLook extends Fact {
 }
 
 const dir = programDir();
-const { FINDS, KILL_IN } = process.env;
+const { FINDS, KILL_IN, NETWORK } = process.env;
 const DM = "memory:7";
 const ADA = { id: "7", name: "Ada" };
 const ranFile = join(dir, "ran");
@@ -47,11 +49,23 @@ const model = counter.wrap(
   }),
 );
 
-const network = new MemoryNetwork({
-  file: join(dir, "network.json"),
-  textLimit: PARTS_LIMIT,
-  finds: FINDS === "1",
+const network = memoryChannel({ file: join(dir, "network.json"), textLimit: PARTS_LIMIT, finds: FINDS === "1" });
+const terms = { coalesceMs: 0, allow: () => true };
+
+/** Where the driver has its fake Telegram; undefined: the network is in memory. */
+const apiUrl = await new Promise<string | undefined>((resolve) => {
+  if (NETWORK !== "telegram") return resolve(undefined);
+  const forget = onCommand((command) => {
+    forget();
+    resolve((command as { readonly url: string }).url);
+  });
+  report({ type: "asks" });
 });
+
+function defined(): MessengerDefinition {
+  if (apiUrl === undefined) return messenger(network.channel(), terms);
+  return telegramMessenger({ token: "1:fake", apiUrl, delivery: { maxChars: PARTS_LIMIT }, ...terms });
+}
 
 /** Dies in the middle: the network has done it, and nobody has heard of it. `create:2`: of the second one. */
 function deadly(channel: Channel): Channel {
@@ -98,9 +112,8 @@ class Talk extends Think {
     return { pay: durableTool(tool({ inputSchema, needsApproval: true, execute }), { replay: "safe" }) };
   }
   override getMessengers() {
-    return defineMessengers({
-      memory: messenger(deadly(network.channel()), { coalesceMs: 0, allow: () => true }),
-    });
+    const definition = defined();
+    return defineMessengers({ there: { ...definition, channel: deadly(definition.channel) } });
   }
   override onError(error: unknown): void {
     report({ type: "failed", error: String(error) });
@@ -114,29 +127,20 @@ const host = await serve({
   ...{ clock: fastClock, onCommit: crashPoint(), start: [["Talk", "main"]] },
 });
 
-// What Ada does next follows from what she sees and has said.
-const said = () => network.seen(DM, "person").map(({ text }) => text);
 const seen = () => network.seen(DM, "agent");
-const shows = (text: string) => seen().some((one) => one.text.includes(text));
-let pressed = network.told.length > 0;
-
-function act(): void {
-  if (said().length === 0) network.says(DM, ADA, "long");
-  else if (!said().includes("pay") && shows("THE END")) network.says(DM, ADA, "pay");
-  else if (!said().includes("slow") && shows("All is paid.")) network.says(DM, ADA, "slow");
-  else if (!said().includes("/stop") && shows("Working.")) network.says(DM, ADA, "/stop");
-  const question = seen().findLast(({ buttons }) => buttons.length > 0);
-  if (question !== undefined && !pressed) {
-    pressed = true;
-    network.presses(DM, ADA, question.id, "Approve");
-  }
-}
-setInterval(act, 10);
+const ada: Ada = {
+  said: () => network.seen(DM, "person").map(({ text }) => text),
+  seen,
+  pressed: network.told.length > 0,
+  says: (text) => void network.says(DM, ADA, text),
+  presses: (id) => void network.presses(DM, ADA, id, "Approve"),
+};
+if (apiUrl === undefined) setInterval(() => nextAct(ada), 10);
 
 const child = () => ports.findLast(({ path }) => path.length > 1);
 const isDone = () => {
   const port = child();
-  if (!shows("(stopped)") || port === undefined) return false;
+  if (port === undefined || (apiUrl === undefined && !isOver(ada))) return false;
   return port.sql("SELECT 1 FROM perdure_delivery WHERE state IN ('open', 'held')").length === 0;
 };
 

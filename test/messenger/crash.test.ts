@@ -1,7 +1,9 @@
 import { crashMatrix, crashRun, type CrashOutcome, type CrashScenario } from "perdure/testing";
-import { expect, test } from "vitest";
+import { type FakeTelegram, fakeTelegram, type Program } from "perdure/testing";
+import { afterEach, expect, test } from "vitest";
 import { allFacts, env, every, expectCovered, MATRIX_MS, ofType } from "../crash/drive.ts";
 import { bundleProgram } from "../support/bundle-program.ts";
+import { type Ada, isOver, nextAct } from "./crash-ada.ts";
 import type { MessengerLook } from "./crash-program.ts";
 
 const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
@@ -15,6 +17,64 @@ function scenario(more: Readonly<Record<string, string>> = {}): CrashScenario<Me
       return (await child.waitFor(({ type }) => type === "look")) as MessengerLook;
     },
     timeoutMs: 60_000,
+  };
+}
+
+interface Chat {
+  readonly fake: FakeTelegram;
+  readonly ada: Ada;
+  readonly timer: NodeJS.Timeout;
+}
+/** A Telegram for each folder: all lives of a run are at the same one. */
+const chats = new Map<string, Promise<Chat>>();
+
+async function openChat(): Promise<Chat> {
+  const fake = await fakeTelegram();
+  const person = { id: 7, first_name: "Ada" };
+  const ada: Ada = {
+    said: () => fake.seen(7, "person").map(({ text }) => text),
+    seen: () => fake.seen(7, "bot").map(({ id, text, buttons }) => ({ id: String(id), text, buttons })),
+    pressed: false,
+    says: (text) => void fake.says(7, person, text),
+    presses: (id) => void fake.presses(7, person, Number(id), "Approve"),
+  };
+  return { fake, ada, timer: setInterval(() => nextAct(ada), 10) };
+}
+
+afterEach(async () => {
+  for (const chat of chats.values()) {
+    const { fake, timer } = await chat;
+    clearInterval(timer);
+    await fake.close();
+  }
+  chats.clear();
+});
+
+function telegramScenario(more: Readonly<Record<string, string>> = {}): CrashScenario<MessengerLook> {
+  const { finish, ...rest } = scenario({ NETWORK: "telegram", ...more });
+  const chatOf = (child: Program) => {
+    const chat = chats.get(child.dir) ?? openChat();
+    chats.set(child.dir, chat);
+    return chat;
+  };
+  const attach = async (child: Program) => {
+    const { fake } = await chatOf(child);
+    await child.waitFor(({ type }) => type === "asks");
+    await child.send({ url: fake.url });
+  };
+  return {
+    ...rest,
+    drive: attach,
+    resume: attach,
+    async finish(child, before) {
+      const { ada } = await chatOf(child);
+      while (!isOver(ada)) {
+        if ((await Promise.race([child.exited, new Promise((resolve) => setTimeout(resolve, 20))])) !== undefined)
+          throw new Error("The program is gone.");
+      }
+      const look = await finish(child, before);
+      return { ...look, seen: ada.seen().map(({ text }) => text) };
+    },
   };
 }
 
@@ -67,6 +127,12 @@ test("the same at one that cannot be asked", { timeout: MATRIX_MS }, async () =>
   expectCovered(matrix, 30);
 });
 
+test("the same at Telegram, by polling", { timeout: MATRIX_MS }, async () => {
+  const matrix = await crashMatrix({ ...telegramScenario(), check: check(true), slack: 20 });
+  expect(matrix.reference.result.seen).toHaveLength(7);
+  expectCovered(matrix, 30);
+});
+
 test("killed three times in a row", { timeout: MATRIX_MS }, async () => {
   const again = { again: [2, 3], points: every(11, 3), slack: 20 };
   const { killed } = await crashMatrix({ ...scenario({ FINDS: "1" }), check: check(false), ...again });
@@ -77,12 +143,14 @@ test.each(["create:1", "create:3", "create:4", "create:5", "edit:1", "edit:2"])(
   "killed when the network has done %s and nobody has heard of it",
   { timeout: MATRIX_MS },
   async (KILL_IN) => {
-    for (const FINDS of ["1", "0"]) {
+    const networks = { asked: { FINDS: "1" }, silent: { FINDS: "0" }, telegram: {} };
+    for (const [name, own] of Object.entries(networks)) {
+      const open = name === "telegram" ? telegramScenario : scenario;
       const died = { when: (child: { exited: Promise<unknown> }) => child.exited };
-      const reference = await crashRun({ ...scenario({ FINDS }), deaths: [] });
-      const run = await crashRun({ ...scenario({ FINDS, KILL_IN }), deaths: [died] });
+      const reference = await crashRun({ ...open(own), deaths: [] });
+      const run = await crashRun({ ...open({ ...own, KILL_IN }), deaths: [died] });
       const others = strays(run.result.seen, reference.result.seen);
-      expect(others.length).toBeLessThanOrEqual(FINDS === "0" && KILL_IN.startsWith("create") ? 1 : 0);
+      expect(others.length).toBeLessThanOrEqual(name !== "asked" && KILL_IN.startsWith("create") ? 1 : 0);
       for (const one of others) expect(reference.result.seen.some((text) => text.startsWith(one))).toBe(true);
       expect(run.result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice)).length).toBe(others.length);
       expect(run.result.ran).toBe(1);

@@ -1,27 +1,41 @@
-// A real host with a Think agent that is talked to at a messenger in memory. The model is a script.
+// A real host with a Think agent that is talked to at a messenger: one in memory, or the fake Telegram. The model is a script.
 import type { ToolSet } from "ai";
 import { type AgentHost, Think } from "perdure";
-import { defineMessengers, messenger, type Delivery, type MessengerOptions } from "perdure/messengers";
+import { defineMessengers, messenger, type Delivery, type MessengerOptions, type Messengers } from "perdure/messengers";
+import { telegramMessenger, type TelegramMessengerOptions } from "perdure/messengers/telegram";
 import { memoryStorage, serve, type ServedHost, subscribe } from "perdure/node";
-import { manualClock, type ManualClock, MemoryNetwork, type MemoryNetworkOptions } from "perdure/testing";
-import type { Script } from "perdure/testing";
-import { scriptedModel } from "perdure/testing";
+import {
+  type FakeTelegram,
+  fakeTelegram,
+  type FakeTelegramOptions,
+  manualClock,
+  type ManualClock,
+} from "perdure/testing";
+import {
+  memoryChannel,
+  type MemoryNetwork,
+  type MemoryNetworkOptions,
+  type Script,
+  scriptedModel,
+} from "perdure/testing";
 import { expect, onTestFinished, vi } from "vitest";
 
 export const ADA = { id: "7", name: "Ada" };
 export const BEN = { id: "8", name: "Ben" };
 export const DM = "memory:7";
 
-export interface KitOptions extends MessengerOptions {
+interface HostOptions {
   readonly script?: Script;
-  readonly network?: MemoryNetworkOptions;
   readonly tools?: ToolSet;
   readonly manual?: boolean;
   readonly make?: (Base: new (host: AgentHost) => Think) => new (host: AgentHost) => Think;
 }
 
-export interface Kit {
-  readonly network: MemoryNetwork;
+export interface KitOptions extends MessengerOptions, HostOptions {
+  readonly network?: MemoryNetworkOptions;
+}
+
+export interface HostKit {
   readonly host: ServedHost;
   readonly clock: ManualClock;
   readonly lives: Think[];
@@ -31,17 +45,27 @@ export interface Kit {
   model: ReturnType<typeof scriptedModel>;
   /** The agent that holds the conversation of a thread. */
   holder(thread?: string): Think;
-  texts(thread?: string): string[];
   until(check: () => void): Promise<void>;
   deliveries(): Delivery[];
   restart(): Promise<void>;
 }
 
+export interface Kit extends HostKit {
+  readonly network: MemoryNetwork;
+  texts(thread?: string): string[];
+}
+
+export interface TelegramKit extends HostKit {
+  readonly telegram: FakeTelegram;
+  texts(chat?: number): string[];
+}
+
 /** Opens a host and wakes the agent, which listens. */
-export async function openKit(options: KitOptions = {}): Promise<Kit> {
-  const { script, network: networkOptions, tools = {}, manual, make, ...more } = options;
-  const network = new MemoryNetwork(networkOptions);
-  const clock = manualClock();
+async function openHost(
+  { script, tools = {}, manual, make }: HostOptions,
+  own: { readonly messengers: () => Messengers; readonly id: string; readonly dm: string; readonly clock: ManualClock },
+): Promise<HostKit> {
+  const { clock } = own;
   const storage = memoryStorage();
   const lives: Think[] = [];
   const ports: AgentHost[] = [];
@@ -62,7 +86,7 @@ export async function openKit(options: KitOptions = {}): Promise<Kit> {
       return tools;
     }
     override getMessengers() {
-      return defineMessengers({ memory: messenger(network.channel(), { coalesceMs: 0, allow: () => true, ...more }) });
+      return defineMessengers(own.messengers());
     }
     override onError(error: unknown): void {
       errors.push(error instanceof Error ? error.message : String(error));
@@ -71,39 +95,31 @@ export async function openKit(options: KitOptions = {}): Promise<Kit> {
   const Talk = make?.(Base) ?? Base;
   const open = () =>
     serve({
-      agents: { Talk },
-      storage,
-      port: 0,
-      signals: false,
-      idleMs: 1e9,
-      graceMs: 0,
-      log: false,
+      ...{ agents: { Talk }, storage, port: 0, signals: false, idleMs: 1e9, graceMs: 0, log: false },
       ...(manual === true && { clock }),
     });
   const forget = subscribe("*", (event) => {
     if (/^(delivery|messenger|chat:request)/.test(event.type)) events.push(event);
   });
   let host = await open();
-  const wake = async () => void (await host.getAgentByName(Talk, "main").listDeliveries());
-  await wake();
+  await host.getAgentByName(Talk, "main").listDeliveries();
   onTestFinished(async () => {
     await host.stop();
     forget();
     expect(errors).toEqual([]);
   });
-  const kit: Kit = {
-    ...{ network, clock, lives, ports, errors, events, model },
+  const kit: HostKit = {
+    ...{ clock, lives, ports, errors, events, model },
     get host() {
       return host;
     },
-    holder(thread = DM) {
-      const name = `messenger:memory:${encodeURIComponent(thread)}`;
+    holder(thread = own.dm) {
+      const name = `messenger:${own.id}:${encodeURIComponent(thread)}`;
       const at = ports.findLastIndex(({ path }) => path.at(-1)?.name === name);
       const found = lives[at];
       if (found === undefined) throw new Error(`Nobody holds ${thread}.`);
       return found;
     },
-    texts: (thread = DM) => network.seen(thread, "agent").map(({ text }) => text),
     until: async (check) => {
       await vi.waitFor(
         async () => {
@@ -120,4 +136,37 @@ export async function openKit(options: KitOptions = {}): Promise<Kit> {
     },
   };
   return kit;
+}
+
+/** An agent at a messenger in memory. */
+export async function openKit(options: KitOptions = {}): Promise<Kit> {
+  const { script: _1, network: networkOptions, tools: _2, manual: _3, make: _4, ...more } = options;
+  const network = memoryChannel(networkOptions);
+  const terms = { coalesceMs: 0, allow: () => true, ...more };
+  const messengers = () => ({ memory: messenger(network.channel(), terms) });
+  const kit = await openHost(options, { messengers, id: "memory", dm: DM, clock: manualClock() });
+  const texts = (thread = DM) => network.seen(thread, "agent").map(({ text }) => text);
+  return Object.defineProperties({ network, texts }, Object.getOwnPropertyDescriptors(kit)) as Kit;
+}
+
+export const ADA_THERE = { id: 7, first_name: "Ada" };
+export const BEN_THERE = { id: 8, first_name: "Ben" };
+/** What tests do not wait for. */
+export const AT_ONCE = { directMs: 0, groupMs: 0, perSecond: 1000 };
+
+/** An agent at the fake Telegram. */
+export async function openTelegram(
+  options: Partial<TelegramMessengerOptions> & HostOptions & { readonly fake?: FakeTelegramOptions } = {},
+): Promise<TelegramKit> {
+  const { script: _1, fake, tools: _2, manual: _3, make: _4, ...more } = options;
+  const clock = manualClock();
+  const telegram = await fakeTelegram({ ...(options.manual === true && { now: () => clock.now() }), ...fake });
+  onTestFinished(() => telegram.close());
+  const { token, url: apiUrl } = telegram;
+  const messengers = () => ({
+    telegram: telegramMessenger({ token, apiUrl, coalesceMs: 0, allow: () => true, pace: AT_ONCE, ...more }),
+  });
+  const kit = await openHost(options, { messengers, id: "telegram", dm: "telegram:7", clock });
+  const texts = (chat = 7) => telegram.seen(chat, "bot").map(({ text }) => text);
+  return Object.defineProperties({ telegram, texts }, Object.getOwnPropertyDescriptors(kit)) as TelegramKit;
 }

@@ -267,6 +267,6 @@ export class MemoryNetwork {
 }
 
 /** A messenger in memory: see {@link MemoryNetwork}. */
-export function memoryNetwork(options: MemoryNetworkOptions = {}): MemoryNetwork {
+export function memoryChannel(options: MemoryNetworkOptions = {}): MemoryNetwork {
   return new MemoryNetwork(options);
 }

@@ -1,0 +1,72 @@
+import { errorText, PerdureError } from "../../base/error.ts";
+import { isRecord, tryParseJson } from "../../base/json.ts";
+import { createGuardedFetch } from "../../toolbox/egress/guarded-fetch.ts";
+import { ChannelError, type ChannelErrorKind } from "../channel.ts";
+
+/** Calls a method of the Bot API, once. @throws ChannelError, whose words never hold the token */
+export type TelegramCall = (method: string, params: object, signal: AbortSignal) => Promise<unknown>;
+
+/** Longer than a poll that nothing comes to. Calls that are waited for are bounded by who makes them. */
+const HEADERS_MS = 60_000;
+/** Failures before a connection was made: what was asked for has surely not been done. */
+const NEVER_LEFT =
+  /could not be resolved|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CERT_|has no address/;
+
+/** @throws PerdureError `bad_config` for an address that is none */
+export function telegramApi(token: string, apiUrl: string | undefined): TelegramCall {
+  const base = apiUrl ?? "https://api.telegram.org";
+  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol))
+    throw new PerdureError("bad_config", "`apiUrl` must be the http or https address of a Bot API server.");
+  const { origin, protocol, hostname, port, pathname } = new URL(base);
+  const place = `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
+  const guarded = createGuardedFetch({
+    ...{ allow: [origin], redirects: 0, headersMs: HEADERS_MS },
+    // Whoever names a server of their own may have it in their own network.
+    ...(apiUrl !== undefined && { allowPrivate: [place] }),
+  });
+  const path = `${origin}${pathname.replace(/\/$/, "")}/bot${token}`;
+  return async (method, params, signal) => {
+    let status: number;
+    let body: unknown;
+    try {
+      const response = await guarded(`${path}/${method}`, {
+        ...{ method: "POST", body: JSON.stringify(params), signal },
+        headers: { "content-type": "application/json" },
+      });
+      ({ status } = response);
+      body = tryParseJson(await response.text());
+    } catch (thrown) {
+      if (thrown instanceof ChannelError) throw thrown;
+      if (signal.aborted) throw signal.reason;
+      const words = errorText(thrown).replaceAll(token, "…");
+      const isUnsent = PerdureError.is(thrown, "not_allowed") || NEVER_LEFT.test(words);
+      throw new ChannelError(isUnsent ? "unsent" : "unknown", `Telegram (${method}): ${words}`);
+    }
+    if (isRecord(body) && body.ok === true) return body.result;
+    throw refusalOf(method, status, isRecord(body) ? body : {});
+  };
+}
+
+/** Telegram tells these apart by words alone. The first that fits counts. */
+const WORDS: readonly (readonly [RegExp, ChannelErrorKind])[] = [
+  [/message is not modified/i, "same"],
+  [/message to edit not found|message can't be edited|MESSAGE_ID_INVALID|query is too old/i, "gone"],
+  [/can't parse entit|ENTITY_|ENTITIES/i, "format"],
+];
+
+function refusalOf(method: string, status: number, body: Record<string, unknown>): ChannelError {
+  const description = typeof body.description === "string" ? body.description : `it answered ${status}`;
+  const parameters = isRecord(body.parameters) ? body.parameters : {};
+  const words = `Telegram (${method}): ${description}`;
+  if (status === 429) {
+    const seconds = Number(parameters.retry_after);
+    return new ChannelError("rate", words, { retryAfterMs: (Number.isFinite(seconds) ? seconds : 1) * 1000 });
+  }
+  if (typeof parameters.migrate_to_chat_id === "number")
+    return new ChannelError("refused", words, { cause: { movedTo: parameters.migrate_to_chat_id } });
+  if (status === 401 || status === 404) return new ChannelError("auth", `${words}. Is the token right?`);
+  if (status === 409) return new ChannelError("conflict", words);
+  // Somewhere between us and what does it: it may be done.
+  if (status >= 500 || status < 400) return new ChannelError("unknown", words);
+  return new ChannelError(WORDS.find(([pattern]) => pattern.test(description))?.[1] ?? "refused", words);
+}

@@ -1,0 +1,203 @@
+import { PerdureError } from "../../base/error.ts";
+import { sha256 } from "../../base/hash.ts";
+import { isRecord } from "../../base/json.ts";
+import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { yesOrNo } from "../../base/yes-or-no.ts";
+import { type Channel, ChannelError, type Content, type Place, type Sent } from "../channel.ts";
+import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
+import { telegramApi, type TelegramCall } from "./api.ts";
+import { ALLOWED_UPDATES, parseUpdate, threadOf } from "./parse.ts";
+import { render } from "./render.ts";
+
+/** What a Telegram bot is. */
+export interface TelegramMessengerOptions extends MessengerOptions {
+  /** From @BotFather. */
+  readonly token: string;
+  /** The bot's name, without @. Default: Telegram is asked. */
+  readonly userName?: string;
+  /**
+   * `polling`: asks Telegram for what comes, which works without an address that others can reach. `webhook`: Telegram delivers to
+   * the agent's `path`. Default: `webhook` where `secretToken` or `verifyWebhook` is given, else `polling`. Written out, `polling`
+   * also takes a webhook away that is still set.
+   */
+  readonly mode?: "polling" | "webhook";
+  /** What Telegram sends with each delivery to the webhook. */
+  readonly secretToken?: string;
+  /** Judges deliveries to the webhook in another way. `false`: whoever knows the address is believed. */
+  readonly verifyWebhook?: false | ((request: Request, body: Uint8Array) => boolean | Promise<boolean>);
+  /** Tells Telegram where the webhook is, whenever the agent starts: its whole public address. */
+  readonly register?: { readonly url: string };
+  /** A Bot API server of your own. Default `https://api.telegram.org`. */
+  readonly apiUrl?: string;
+  /** Whether a reply to the agent counts as naming it. Default true. */
+  readonly mentionOnReply?: boolean;
+  /** How fast Telegram is called. Default: every 1.1 s where two talk, every 3.1 s in a group, 25 times a second in all. */
+  readonly pace?: { readonly directMs?: number; readonly groupMs?: number; readonly perSecond?: number };
+}
+
+const optionNames: OptionNames<TelegramMessengerOptions> = {
+  ...messengerOptionNames,
+  ...{ token: true, userName: true, mode: true, secretToken: true, verifyWebhook: true, register: true, apiUrl: true },
+  ...{ mentionOnReply: true, pace: true },
+};
+
+const TEXT_LIMIT = 4096;
+const BUTTON_BYTES = 64;
+const DIRECT_MS = 1_100;
+const GROUP_MS = 3_100;
+const PER_SECOND = 25;
+const POLL_SECONDS = 30;
+const MAX_TOLD = 200;
+
+/** A bot at Telegram. @throws PerdureError `bad_config` for options that cannot work */
+export function telegramMessenger(options: TelegramMessengerOptions): MessengerDefinition {
+  refuseUnknown(options, optionNames, "telegramMessenger()");
+  const { token, userName: _1, mode: _2, secretToken: _3, verifyWebhook: _4, register: _5, ...rest } = options;
+  const { apiUrl, mentionOnReply: _6, pace: _7, ...common } = rest;
+  const fail = (why: string) => new PerdureError("bad_config", `telegramMessenger(): ${why}`);
+  if (typeof token !== "string" || !/^\d+:[\w-]+$/.test(token))
+    throw fail("`token` must be what @BotFather gave you, as in 123456:ABC-def.");
+  const { secretToken, verifyWebhook, register, mode } = options;
+  if (secretToken !== undefined && !/^[\w-]{1,256}$/.test(secretToken))
+    throw fail("`secretToken` must be 1 to 256 letters, digits, - and _.");
+  if (mode === "webhook" && secretToken === undefined && verifyWebhook === undefined)
+    throw fail("a webhook needs `secretToken`, or `verifyWebhook`; `verifyWebhook: false` believes everybody.");
+  if (register !== undefined && modeOf(options) === "polling")
+    throw fail("`register` is for a webhook: give a `secretToken` too.");
+  return messenger(telegramChannel(options, telegramApi(token, apiUrl)), common);
+}
+
+function modeOf({ mode, secretToken, verifyWebhook }: TelegramMessengerOptions): "polling" | "webhook" {
+  return mode ?? (secretToken === undefined && verifyWebhook === undefined ? "polling" : "webhook");
+}
+
+function telegramChannel(options: TelegramMessengerOptions, call: TelegramCall): Channel {
+  const { token, userName, mentionOnReply = true, pace = {}, register } = options;
+  /** Groups that have another number now. */
+  const moved = new Map<number, number>();
+  const say = async (method: string, place: Place, params: object, signal: AbortSignal): Promise<unknown> => {
+    const { chat, topic } = chatOf(place);
+    const where = (id: number) => ({ chat_id: id, ...(topic !== undefined && { message_thread_id: topic }) });
+    try {
+      return await call(method, { ...where(moved.get(chat) ?? chat), ...params }, signal);
+    } catch (thrown) {
+      const to = thrown instanceof ChannelError && isRecord(thrown.cause) ? thrown.cause.movedTo : undefined;
+      if (typeof to !== "number" || moved.get(chat) === to) throw thrown;
+      moved.set(chat, to);
+      return call(method, { ...where(to), ...params }, signal);
+    }
+  };
+  return {
+    provider: "telegram",
+    limits: { text: TEXT_LIMIT, buttonData: BUTTON_BYTES, editable: true },
+    pace: {
+      perPlaceMs: ({ dm }) => (dm ? (pace.directMs ?? DIRECT_MS) : (pace.groupMs ?? GROUP_MS)),
+      perSecond: pace.perSecond ?? PER_SECOND,
+    },
+    async self(signal) {
+      // The number before the colon is the bot's own.
+      if (userName !== undefined) return { id: token.split(":")[0] ?? "", userName: userName.replace(/^@/, "") };
+      const me = await call("getMe", {}, signal);
+      if (!isRecord(me)) throw new ChannelError("unknown", "Telegram (getMe): it did not say who we are.");
+      return { id: String(me.id), userName: String(me.username) };
+    },
+    parse: (input, self) => parseUpdate(input, self, mentionOnReply),
+    async create(place, content, _key, signal): Promise<Sent> {
+      const { replyTo } = place;
+      const reply = { message_id: Number(replyTo), allow_sending_without_reply: true };
+      const params = { ...contentOf(content), ...(replyTo !== undefined && { reply_parameters: reply }) };
+      const sent = await say("sendMessage", place, params, signal);
+      if (!isRecord(sent)) throw new ChannelError("unknown", "Telegram (sendMessage): it gave no number.");
+      return { id: String(sent.message_id) };
+    },
+    async edit(place, id, content, signal) {
+      const { thread, dm } = place;
+      const chat = { thread: threadOf(chatOf({ thread, dm }).chat), dm };
+      await say("editMessageText", chat, { message_id: Number(id), ...contentOf(content) }, signal);
+    },
+    async acknowledge({ id }, text, signal) {
+      await call("answerCallbackQuery", { callback_query_id: id, text: text.slice(0, MAX_TOLD) }, signal);
+    },
+    ...(modeOf(options) === "polling" && {
+      listen: (accept: (input: unknown) => Promise<void>, _cursor: unknown, signal: AbortSignal) =>
+        poll(call, accept, signal, options.mode === "polling"),
+    }),
+    ...(modeOf(options) === "webhook" && {
+      verify: (request: Request, body: Uint8Array) => verify(options, request, body),
+      read: (_request: Request, body: Uint8Array) =>
+        Promise.resolve({ input: JSON.parse(new TextDecoder().decode(body)) as unknown }),
+    }),
+    ...(register !== undefined && {
+      async listen(_accept: unknown, _cursor: unknown, signal: AbortSignal) {
+        const secret = options.secretToken === undefined ? {} : { secret_token: options.secretToken };
+        await call("setWebhook", { url: register.url, allowed_updates: ALLOWED_UPDATES, ...secret }, signal);
+      },
+    }),
+  };
+}
+
+/**
+ * Reads what comes. Telegram forgets what lies before the number that it is asked for next, so that is what was stored. Nothing
+ * of it has to be kept: who begins anew asks for all that Telegram has not forgotten, and knows what is known.
+ */
+async function poll(
+  call: TelegramCall,
+  accept: (input: unknown) => Promise<void>,
+  signal: AbortSignal,
+  takesOver: boolean,
+): Promise<void> {
+  if (takesOver) await call("deleteWebhook", {}, signal);
+  let offset: number | undefined;
+  while (!signal.aborted) {
+    const params = { timeout: POLL_SECONDS, allowed_updates: ALLOWED_UPDATES, ...(offset !== undefined && { offset }) };
+    const updates = await call("getUpdates", params, signal);
+    // After a silence the next number may be any.
+    offset = undefined;
+    let failed: { readonly thrown: unknown } | undefined;
+    for (const update of Array.isArray(updates) ? (updates as unknown[]) : []) {
+      try {
+        await accept(update);
+        if (isRecord(update)) offset = Number(update.update_id) + 1;
+      } catch (thrown) {
+        // One that cannot be stored must not keep back what others say; it comes again, and they are known then.
+        failed ??= { thrown };
+      }
+    }
+    if (failed !== undefined) throw failed.thrown;
+  }
+}
+
+async function verify(
+  { secretToken, verifyWebhook }: TelegramMessengerOptions,
+  request: Request,
+  body: Uint8Array,
+): Promise<Response | undefined> {
+  const given = request.headers.get("x-telegram-bot-api-secret-token") ?? "";
+  // Hashes are compared, so that time tells nothing.
+  const knows = secretToken === undefined || (await sha256(given)) === (await sha256(secretToken));
+  const may =
+    knows && (typeof verifyWebhook !== "function" || yesOrNo(await verifyWebhook(request, body), "verifyWebhook()"));
+  return may ? undefined : new Response("Unauthorized", { status: 401 });
+}
+
+function chatOf({ thread }: Place): { readonly chat: number; readonly topic: number | undefined } {
+  const [, chat, topic] = /^telegram:(-?\d+)(?::(\d+))?$/.exec(thread) ?? [];
+  if (chat === undefined)
+    throw new ChannelError(
+      "refused",
+      `"${thread}" is no place at Telegram. They are called telegram:7, or telegram:7:2.`,
+    );
+  return { chat: Number(chat), topic: topic === undefined ? undefined : Number(topic) };
+}
+
+function contentOf({ text, plain, buttons = [] }: Content) {
+  const rendered = plain === true ? { text, entities: [] } : render(text);
+  const keyboard = [buttons.map(({ label, data }) => ({ text: label, callback_data: data }))];
+  return {
+    text: rendered.text,
+    ...(rendered.entities.length > 0 && { entities: rendered.entities }),
+    // It would fetch what the model wrote.
+    link_preview_options: { is_disabled: true },
+    ...(buttons.length > 0 && { reply_markup: { inline_keyboard: keyboard } }),
+  };
+}

@@ -1,0 +1,44 @@
+// Both networks of `perdure/testing`, as the suite of channels wants them.
+import { telegramMessenger } from "perdure/messengers/telegram";
+import { type ConformanceNetwork, fakeTelegram, memoryChannel, tooManyRequests } from "perdure/testing";
+
+const ADA = { id: "7", name: "Ada" };
+
+export function memory(finds: boolean): ConformanceNetwork {
+  const network = memoryChannel({ finds });
+  const thread = "memory:7";
+  return {
+    channel: network.channel(),
+    place: { thread, dm: true },
+    says: (text) => void network.says(thread, ADA, text),
+    presses: (id, label) => void network.presses(thread, ADA, id, label),
+    deletes: (id) => network.deletes(id),
+    seen: () => network.seen(thread, "agent").map(({ id, text }) => ({ id, text })),
+    told: () => network.told.map(({ text }) => text),
+    creates: () => network.calls.filter(({ op }) => op === "create").length,
+    breaks: (how) => network.plan("create", how === "rate" ? { kind: how, retryAfterMs: 1000 } : { kind: how }),
+    close: () => undefined,
+  };
+}
+
+export async function telegram(): Promise<ConformanceNetwork> {
+  const fake = await fakeTelegram();
+  const ada = { id: 7, first_name: "Ada" };
+  const { channel } = telegramMessenger({ token: fake.token, apiUrl: fake.url });
+  return {
+    channel,
+    place: { thread: "telegram:7", dm: true },
+    says: (text) => void fake.says(7, ada, text),
+    presses: (id, label) => void fake.presses(7, ada, Number(id), label),
+    deletes: (id) => fake.deletes(7, Number(id)),
+    seen: () => fake.seen(7, "bot").map(({ id, text }) => ({ id: String(id), text })),
+    told: () => fake.told.map(({ text }) => text),
+    creates: () => fake.calls.filter(({ method }) => method === "sendMessage").length,
+    breaks(how) {
+      if (how === "unsent") return fake.close();
+      const refused = { kind: "answer", status: 403, description: "Forbidden: bot was blocked by the user" } as const;
+      fake.plan("sendMessage", how === "rate" ? tooManyRequests(2) : how === "refused" ? refused : { kind: how });
+    },
+    close: () => fake.close(),
+  };
+}
