@@ -5,7 +5,8 @@ import { nearest } from "./nearest.ts";
 export type OptionNames<T> = { readonly [NAME in keyof T & string]-?: true };
 
 type Words<TEXT> = TEXT extends `${infer FIRST} ${infer REST}` ? FIRST | Words<REST> : TEXT;
-type AllOf<NAMES, TEXT> = [NAMES, Words<TEXT>] extends [Words<TEXT>, NAMES] ? TEXT : never;
+/** `TEXT` where it has all names and no others, between blanks; `never` where not. */
+export type AllOf<NAMES, TEXT> = [NAMES, Words<TEXT>] extends [Words<TEXT>, NAMES] ? TEXT : never;
 
 /** The names in `texts`, between blanks. The compiler refuses a text when one of them is no name, and when one is missing. */
 export function namesOf<T>() {

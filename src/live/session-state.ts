@@ -1,8 +1,7 @@
 import { firstChars } from "../message/cut-value.ts";
 import type { AgentHost } from "../port.ts";
 import { type CompactionRow, doneAt, pinsOf, readCompactionAt } from "../store/compaction.ts";
-import { type MarkedMessage, markedUp } from "../store/marked-message.ts";
-import { readMessageAt } from "../store/message.ts";
+import { type MarkedMessage, markedUp, readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { BackgroundCall } from "../turn/step/background-note.ts";

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_action`: what the agent's actions have done, one row for each key. A row is `pending` from before the
@@ -39,10 +40,10 @@ export interface ActionRow {
 /** A row without its result. */
 export type ActionHead = Omit<ActionRow, "output">;
 
-const HEAD = `key, action, digest, session, named, attempts, started_at AS startedAt, settled_at AS settledAt`;
+const heads = tableOf<ActionHead>()("perdure_action", "key action digest session named attempts startedAt settledAt");
 
 export function readAction(db: Sql, key: string): ActionRow | undefined {
-  return db.sql<ActionRow>(`SELECT ${HEAD}, output FROM perdure_action WHERE key = ?`, key)[0];
+  return db.sql<ActionRow>(`SELECT ${heads.columns}, output FROM perdure_action WHERE key = ?`, key)[0];
 }
 
 /** Begins an action. @throws PerdureError `sql_failed` when there is a row of that key. */
@@ -50,16 +51,7 @@ export function insertAction(
   db: Sql,
   row: Pick<ActionRow, "key" | "action" | "digest" | "session" | "named" | "startedAt">,
 ): void {
-  db.sql(
-    `INSERT INTO perdure_action (key, action, digest, session, named, attempts, started_at)
-     VALUES (?, ?, ?, ?, ?, 1, ?)`,
-    row.key,
-    row.action,
-    row.digest,
-    row.session,
-    row.named,
-    row.startedAt,
-  );
+  heads.insert(db, { ...row, attempts: 1 });
 }
 
 /** Begins a pending one again. */
@@ -78,15 +70,8 @@ export function restartAction(db: Sql, key: string, session: string, now: number
  * @returns whether the row still was that attempt's, and pending.
  */
 export function settleAction(db: Sql, key: string, startedAt: number, output: string, now: number): boolean {
-  const rows = db.sql(
-    `UPDATE perdure_action SET settled_at = ?, output = ?
-     WHERE key = ? AND started_at = ? AND settled_at IS NULL RETURNING key`,
-    now,
-    output,
-    key,
-    startedAt,
-  );
-  return rows.length > 0;
+  const where = "key = ? AND started_at = ? AND settled_at IS NULL";
+  return heads.update(db, { settledAt: now, ...{ output } }, where, key, startedAt);
 }
 
 /** Forgets the attempt that began at `startedAt`, so that the action may be tried again. */
@@ -107,7 +92,7 @@ export function deleteActionsOf(db: Sql, sessions: readonly string[]): number {
 
 /** The newest first, without their results. */
 export function listActions(db: Sql, limit: number): ActionHead[] {
-  return db.sql<ActionHead>(`SELECT ${HEAD} FROM perdure_action ORDER BY started_at DESC, key LIMIT ?`, limit);
+  return heads.select(db, "ORDER BY started_at DESC, key LIMIT ?", limit);
 }
 
 /** Forgets at most `limit` of those that were settled, or begun and never settled, before these times. */

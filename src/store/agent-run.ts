@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /** `perdure_agent_run`: the work that an agent gave to its children, as the agent knows it. One row per run. */
 export const agentRunSchema: readonly string[] = [
@@ -85,19 +86,9 @@ export interface AgentRunRow {
 export type ListedAgentRun = Omit<AgentRunRow, "input" | "output">;
 
 /** What a new run needs. */
-export type NewAgentRun = Pick<
+export type NewAgentRun = Omit<
   AgentRunRow,
-  | "runId"
-  | "className"
-  | "turnId"
-  | "toolCallId"
-  | "input"
-  | "preview"
-  | "display"
-  | "displayOrder"
-  | "delivery"
-  | "detached"
-  | "startedAt"
+  "seq" | "cancelled" | "told" | "identity" | "lineage" | "session" | keyof AgentRunEnd
 > &
   Partial<Pick<AgentRunRow, "identity" | "lineage" | "session">>;
 
@@ -107,24 +98,19 @@ export type AgentRunEnd = Pick<
   "output" | "summary" | "error" | "reason" | "childRunning" | "chunks" | "endedAt"
 > & { readonly status: Exclude<AgentRunStatus, "running"> };
 
-const LISTED = `seq, run_id AS runId, class_name AS className, status, cancelled, turn_id AS turnId,
-  tool_call_id AS toolCallId, preview, display, display_order AS displayOrder, delivery, detached, told, summary, error,
-  reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt, identity, lineage, session`;
-const COLUMNS = `${LISTED}, input, output`;
+const listed = tableOf<ListedAgentRun>()(
+  "perdure_agent_run",
+  "seq runId className status cancelled turnId toolCallId preview display displayOrder delivery detached told summary",
+  "error reason childRunning chunks startedAt endedAt identity lineage session",
+);
+const COLUMNS = `${listed.columns}, input, output`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): AgentRunRow[] {
   return db.sql<AgentRunRow>(`SELECT ${COLUMNS} FROM perdure_agent_run ${rest}`, ...args);
 }
 
 export function insertAgentRun(db: Sql, run: NewAgentRun): void {
-  db.sql(
-    `INSERT INTO perdure_agent_run (run_id, class_name, status, turn_id, tool_call_id, input, preview, display,
-       display_order, delivery, detached, started_at, identity, lineage, session)
-     VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ...[run.runId, run.className, run.turnId, run.toolCallId, run.input, run.preview, run.display],
-    ...[run.displayOrder, run.delivery, run.detached, run.startedAt, run.identity ?? null, run.lineage ?? null],
-    run.session ?? null,
-  );
+  listed.insert(db, { ...run, status: "running" });
 }
 
 export function readAgentRun(db: Sql, runId: string): AgentRunRow | undefined {
@@ -133,7 +119,7 @@ export function readAgentRun(db: Sql, runId: string): AgentRunRow | undefined {
 
 /** All runs that are kept, oldest first. */
 export function listAgentRuns(db: Sql): ListedAgentRun[] {
-  return db.sql<ListedAgentRun>(`SELECT ${LISTED} FROM perdure_agent_run ORDER BY seq`);
+  return listed.select(db, "ORDER BY seq");
 }
 
 /** Runs that have not ended, oldest first. */
@@ -155,26 +141,18 @@ export function cancelAgentRun(db: Sql, runId: string, reason: string | null): v
 }
 
 export function endAgentRun(db: Sql, runId: string, end: AgentRunEnd): void {
-  db.sql(
-    `UPDATE perdure_agent_run SET status = ?, output = ?, summary = ?, error = ?, reason = ?, child_running = ?,
-       chunks = ?, ended_at = ? WHERE run_id = ?`,
-    ...[end.status, end.output, end.summary, end.error, end.reason, end.childRunning, end.chunks, end.endedAt, runId],
-  );
+  listed.update(db, end, "run_id = ?", runId);
 }
 
 /** A run that was given up is followed again, for this turn. */
 export function reopenAgentRun(db: Sql, runId: string, turnId: string | null): void {
-  db.sql(
-    `UPDATE perdure_agent_run SET status = 'running', turn_id = ?, error = NULL, reason = NULL, child_running = NULL,
-       ended_at = NULL WHERE run_id = ?`,
-    turnId,
-    runId,
-  );
+  const open = { status: "running", error: null, reason: null, childRunning: null, endedAt: null } as const;
+  listed.update(db, { ...open, turnId }, "run_id = ?", runId);
 }
 
 /** Notes which milestones were passed on, as JSON. */
 export function tellAgentRun(db: Sql, runId: string, told: string): void {
-  db.sql("UPDATE perdure_agent_run SET told = ? WHERE run_id = ?", told, runId);
+  listed.update(db, { told }, "run_id = ?", runId);
 }
 
 export function deleteAgentRun(db: Sql, runId: string): void {

@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { tableOf } from "./table.ts";
 import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
 
 /**
@@ -28,14 +29,13 @@ export interface BackgroundRow {
   readonly result: string | null;
 }
 
-const COLUMNS = `seq, message_id AS messageId, tool_call_id AS toolCallId, turn_id AS turnId, step, tool, input, replay,
-  attempts, started_at AS startedAt, background, result`;
+const calls = tableOf<BackgroundRow>()(
+  "perdure_tool_call",
+  "seq messageId toolCallId turnId step tool input replay attempts startedAt background result",
+);
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): BackgroundRow[] {
-  return db.sql<BackgroundRow>(
-    `SELECT ${COLUMNS} FROM perdure_tool_call WHERE status = 'background' ${rest} ORDER BY seq`,
-    ...args,
-  );
+  return calls.select(db, `WHERE status = 'background' ${rest} ORDER BY seq`, ...args);
 }
 
 /** Those that have not ended, oldest first. */

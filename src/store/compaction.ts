@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { tableOf } from "./table.ts";
 import { type DamageTeller, readStoredList } from "./damaged.ts";
 import type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
 
@@ -88,21 +89,9 @@ export interface CompactionRow {
 /** What is known when it starts. */
 export type NewCompaction = Pick<
   CompactionRow,
-  | "id"
-  | "session"
-  | "at"
-  | "parts"
-  | "kind"
-  | "trigger"
-  | "turn"
-  | "step"
-  | "call"
-  | "prior"
-  | "tokensBefore"
-  | "model"
-  | "focus"
-  | "createdAt"
->;
+  "id" | "session" | "at" | "parts" | "kind" | "trigger" | "turn" | "step" | "call" | "prior" | "tokensBefore" | "model"
+> &
+  Pick<CompactionRow, "focus" | "createdAt">;
 
 /** What is known when it is done. */
 export type CompactionEnd = Pick<
@@ -110,37 +99,20 @@ export type CompactionEnd = Pick<
   "kind" | "at" | "parts" | "tokensAfter" | "pins" | "calls" | "files" | "summary" | "carried"
 > & { readonly words?: string; readonly leftOut?: number | null; readonly error?: string | null };
 
-const COLUMNS = `seq, id, session, at, parts, kind, status, trigger, turn, step, call, prior,
-  tokens_before AS tokensBefore, tokens_after AS tokensAfter, model, focus, error, created_at AS createdAt,
-  ended_at AS endedAt, pins, calls, files, summary, carried, words, left_out AS leftOut`;
-
-function select(db: Sql, rest: string, ...args: SqlValue[]): CompactionRow[] {
-  return db.sql<CompactionRow>(`SELECT ${COLUMNS} FROM perdure_compaction ${rest}`, ...args);
-}
+const compactions = tableOf<CompactionRow>()(
+  "perdure_compaction",
+  "seq id session at parts kind status trigger turn step call prior tokensBefore tokensAfter model focus error createdAt",
+  "endedAt pins calls files summary carried words leftOut",
+);
 
 /** Writes down that one is being made. @returns its number. */
 export function startCompaction(db: Sql, row: NewCompaction): number {
-  const [added] = db.sql<{ seq: number }>(
-    `INSERT INTO perdure_compaction (id, session, at, parts, kind, status, trigger, turn, step, call, prior,
-       tokens_before, model, focus, created_at)
-     VALUES (?, ?, ?, ?, ?, 'started', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-    ...[row.id, row.session, row.at, row.parts, row.kind, row.trigger, row.turn, row.step, row.call, row.prior],
-    ...[row.tokensBefore, row.model, row.focus, row.createdAt],
-  );
-  return added?.seq ?? 0;
+  return compactions.insert<{ seq: number }>(db, { ...row, status: "started" }, "RETURNING seq")[0]?.seq ?? 0;
 }
 
 /** From now on it counts. One that has ended already stays as it is. */
 export function finishCompaction(db: Sql, seq: number, end: CompactionEnd, now: number): void {
-  db.sql(
-    `UPDATE perdure_compaction SET status = 'done', kind = ?, at = ?, parts = ?, tokens_after = ?, pins = ?, calls = ?,
-       files = ?, summary = ?, carried = ?, words = ?, left_out = ?, error = ?, ended_at = ?
-     WHERE seq = ? AND status = 'started'`,
-    ...[end.kind, end.at, end.parts, end.tokensAfter, end.pins, end.calls, end.files, end.summary, end.carried],
-    ...[end.words ?? "[]", end.leftOut ?? null, end.error ?? null],
-    now,
-    seq,
-  );
+  compactions.update(db, { ...end, status: "done", endedAt: now }, "seq = ? AND status = 'started'", seq);
 }
 
 /** It came to nothing. What it would have said is kept, if there is any, for who looks into it. */
@@ -150,13 +122,7 @@ export function failCompaction(
   why: { readonly error: string; readonly summary?: string | null; readonly tokensAfter?: number | null },
   now: number,
 ): void {
-  db.sql(
-    `UPDATE perdure_compaction SET status = 'failed', error = ?, summary = ?, tokens_after = ?, ended_at = ?
-     WHERE seq = ? AND status = 'started'`,
-    ...[why.error, why.summary ?? null, why.tokensAfter ?? null],
-    now,
-    seq,
-  );
+  compactions.update(db, { ...why, status: "failed", endedAt: now }, "seq = ? AND status = 'started'", seq);
 }
 
 /** Those that an earlier life left under way have come to nothing. @returns how many. */
@@ -196,21 +162,21 @@ export function pinsOf(host: DamageTeller, { seq, pins }: Pick<CompactionRow, "s
 }
 
 export function setCompactionPins(db: Sql, seq: number, pins: readonly number[]): void {
-  db.sql("UPDATE perdure_compaction SET pins = ? WHERE seq = ?", JSON.stringify(pins), seq);
+  compactions.update(db, { pins: JSON.stringify(pins) }, "seq = ?", seq);
 }
 
 export function readCompaction(db: Sql, id: string): CompactionRow | undefined {
-  return select(db, "WHERE id = ?", id)[0];
+  return compactions.select(db, "WHERE id = ?", id)[0];
 }
 
 export function readCompactionAt(db: Sql, seq: number): CompactionRow | undefined {
-  return select(db, "WHERE seq = ?", seq)[0];
+  return compactions.select(db, "WHERE seq = ?", seq)[0];
 }
 
 /** Those of these messages that count, the newest last. */
 export function doneAt(db: Sql, seqs: readonly number[]): CompactionRow[] {
   if (seqs.length === 0) return [];
-  return select(
+  return compactions.select(
     db,
     "WHERE status = 'done' AND at IN (SELECT value FROM json_each(?)) ORDER BY seq",
     JSON.stringify(seqs),
@@ -224,7 +190,7 @@ export function compactedMessages(db: Sql): number[] {
 
 /** What was made for one turn, oldest first. */
 export function compactionsOfTurn(db: Sql, turn: number): CompactionRow[] {
-  return select(db, "WHERE turn = ? ORDER BY seq", turn);
+  return compactions.select(db, "WHERE turn = ? ORDER BY seq", turn);
 }
 
 /** Newest first; `before` is the `seq` of the last one of the page before. */
@@ -234,8 +200,15 @@ export function listCompactions(
   limit: number,
 ): CompactionRow[] {
   const before = filter.before ?? Number.MAX_SAFE_INTEGER;
-  if (filter.session === undefined) return select(db, "WHERE seq < ? ORDER BY seq DESC LIMIT ?", before, limit);
-  return select(db, "WHERE seq < ? AND session = ? ORDER BY seq DESC LIMIT ?", before, filter.session, limit);
+  if (filter.session === undefined)
+    return compactions.select(db, "WHERE seq < ? ORDER BY seq DESC LIMIT ?", before, limit);
+  return compactions.select(
+    db,
+    "WHERE seq < ? AND session = ? ORDER BY seq DESC LIMIT ?",
+    before,
+    filter.session,
+    limit,
+  );
 }
 
 /** A message goes, and what stood for it and all before it counts from the next one on, of which nothing is covered. */

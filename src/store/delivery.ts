@@ -1,4 +1,5 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 import { readCell } from "./cell.ts";
 
 /**
@@ -113,43 +114,41 @@ export interface PartRow {
 type NewDelivery = Pick<DeliveryRow, "kind" | "messenger" | "thread" | "place" | "session" | "createdAt"> &
   Partial<Pick<DeliveryRow, "turnId" | "messageId" | "toolCallId" | "digest" | "secret" | "body" | "context">>;
 
-const COLUMNS = `seq, kind, messenger, thread, place, session, turn_id AS turnId, message_id AS messageId,
-  answer_id AS answerId, tool_call_id AS toolCallId, digest, secret, body, context, outcome, state, attempts,
-  next_at AS nextAt, error, maybe_twice AS maybeTwice, created_at AS createdAt, ended_at AS endedAt`;
-
-function select(db: Sql, rest: string, ...args: SqlValue[]): DeliveryRow[] {
-  return db.sql<DeliveryRow>(`SELECT ${COLUMNS} FROM perdure_delivery ${rest}`, ...args);
-}
+const deliveries = tableOf<DeliveryRow>()(
+  "perdure_delivery",
+  "seq kind messenger thread place session turnId messageId answerId toolCallId digest secret body context outcome state",
+  "attempts nextAt error maybeTwice createdAt endedAt",
+);
 
 /** Deliveries that have something to do, or whose turn has not ended, in their order. */
 export function openDeliveries(db: Sql, limit: number): DeliveryRow[] {
-  return select(db, "WHERE state = 'open' ORDER BY seq LIMIT ?", limit);
+  return deliveries.select(db, "WHERE state = 'open' ORDER BY seq LIMIT ?", limit);
 }
 
 /** Those of one place. */
 export function openDeliveriesAt(db: Sql, messenger: string, thread: string): DeliveryRow[] {
-  return select(db, "WHERE state = 'open' AND messenger = ? AND thread = ? ORDER BY seq", messenger, thread);
+  return deliveries.select(db, "WHERE state = 'open' AND messenger = ? AND thread = ? ORDER BY seq", messenger, thread);
 }
 
 export function readDelivery(db: Sql, seq: number): DeliveryRow | undefined {
-  return select(db, "WHERE seq = ?", seq)[0];
+  return deliveries.select(db, "WHERE seq = ?", seq)[0];
 }
 
 /** Of this turn: what its answer, or that which it goes on with, is delivered as. */
 export function deliveryOfTurn(db: Sql, turnId: string): DeliveryRow | undefined {
-  return select(db, "WHERE turn_id = ? AND kind = 'answer' ORDER BY seq DESC LIMIT 1", turnId)[0];
+  return deliveries.select(db, "WHERE turn_id = ? AND kind = 'answer' ORDER BY seq DESC LIMIT 1", turnId)[0];
 }
 
 /** Deliveries of answers whose turn has not ended. */
 export function unsettledDeliveries(db: Sql, messenger: string, thread: string): DeliveryRow[] {
   const where = "WHERE state <> 'failed' AND kind = 'answer' AND outcome IS NULL AND messenger = ? AND thread = ?";
-  return select(db, `${where} ORDER BY seq`, messenger, thread);
+  return deliveries.select(db, `${where} ORDER BY seq`, messenger, thread);
 }
 
 /** The newest first. */
 export function listDeliveryRows(db: Sql, states: readonly DeliveryState[], limit: number): DeliveryRow[] {
   const where = states.length === 0 ? "" : `WHERE state IN (${states.map(() => "?").join(", ")})`;
-  return select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...states, limit);
+  return deliveries.select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...states, limit);
 }
 
 /** The earliest time at which one that waits may go on; null: none waits. */
@@ -169,13 +168,7 @@ export function hasAnyDelivery(db: Sql): boolean {
 
 /** @returns its number */
 export function insertDelivery(db: Sql, row: NewDelivery): number {
-  const [made] = db.sql<{ seq: number }>(
-    `INSERT INTO perdure_delivery (kind, messenger, thread, place, session, turn_id, message_id, tool_call_id, digest,
-       secret, body, context, state, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?) RETURNING seq`,
-    ...[row.kind, row.messenger, row.thread, row.place, row.session, row.turnId ?? null, row.messageId ?? null],
-    ...[row.toolCallId ?? null, row.digest ?? null, row.secret ?? null, row.body ?? null, row.context ?? null],
-    row.createdAt,
-  );
+  const [made] = deliveries.insert<{ seq: number }>(db, { ...row, state: "open" }, "RETURNING seq");
   if (made === undefined) throw new Error("A delivery that was just inserted is not there.");
   return made.seq;
 }
@@ -351,21 +344,17 @@ export function endDelivery(
   now: number,
   error: string | null,
 ): void {
-  db.sql(
-    "UPDATE perdure_delivery SET state = ?, next_at = 0, error = ?, ended_at = ? WHERE seq = ?",
-    ...[state, error, now, seq],
-  );
+  deliveries.update(db, { state, nextAt: 0, error, endedAt: now }, "seq = ?", seq);
 }
 
 export function markMaybeTwice(db: Sql, seq: number): void {
-  db.sql("UPDATE perdure_delivery SET maybe_twice = 1 WHERE seq = ?", seq);
+  deliveries.update(db, { maybeTwice: 1 }, "seq = ?", seq);
 }
 
 /** A failed delivery is tried again from where it was. @returns whether it had failed */
 export function reopenDelivery(db: Sql, seq: number, now: number): boolean {
-  const query = `UPDATE perdure_delivery SET state = 'open', attempts = 0, next_at = 0, error = NULL, ended_at = NULL,
-    created_at = ? WHERE seq = ? AND state = 'failed' RETURNING seq`;
-  return db.sql(query, now, seq).length > 0;
+  const open = { state: "open", attempts: 0, nextAt: 0, error: null, endedAt: null, createdAt: now } as const;
+  return deliveries.update(db, open, "seq = ? AND state = 'failed'", seq);
 }
 
 /** Forgets a delivery that has ended. @returns whether there was one */

@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { Table } from "./table.ts";
 
 /** Columns that all tables of work with a due time have. */
 export interface DueRow {
@@ -30,23 +31,14 @@ interface DueTableOptions<Row> {
 }
 
 /** The life of rows with a due time: they wait, are started, and changed or removed by how their run ended. */
-export class DueTable<Row extends DueRow, Key extends SqlValue> {
+export class DueTable<Row extends DueRow, Key extends SqlValue> extends Table<Row> {
   readonly #options: DueTableOptions<Row>;
-  readonly #columns: string;
   readonly #isRun: string;
 
   constructor(options: DueTableOptions<Row>) {
+    super(options.name, options.columns, options.renamed);
     this.#options = options;
-    this.#columns = options.columns.map((name) => `${this.#column(name)} AS ${name}`).join(", ");
-    this.#isRun = [...options.run, "starts"].map((name) => `${this.#column(name)} = ?`).join(" AND ");
-  }
-
-  #column(name: string): string {
-    const { renamed } = this.#options;
-    return (
-      (renamed as Record<string, string> | undefined)?.[name] ??
-      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    );
+    this.#isRun = [...options.run, "starts"].map((name) => `${this.column(name)} = ?`).join(" AND ");
   }
 
   /** Rows that match all conditions. One with a value of `undefined` is left out. */
@@ -59,32 +51,18 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> {
     const given = where.filter(([, ...values]) => !values.includes(undefined));
     const conditions = given.length === 0 ? "" : ` WHERE ${given.map(([condition]) => condition).join(" AND ")}`;
     const values = given.flatMap(([, ...some]) => some as SqlValue[]);
-    const query = `SELECT ${this.#columns} FROM ${this.#options.name}${conditions} ORDER BY ${order} LIMIT ?`;
-    return db.sql<Row>(query, ...values, limit);
+    return this.select(db, `${conditions} ORDER BY ${order} LIMIT ?`, ...values, limit);
   }
 
   /** The newest row in which a column has this value. */
   find(db: Sql, column: Column<Row>, value: SqlValue): Row | undefined {
-    return this.list(db, [[`${this.#column(column)} = ?`, value]], `${this.#column(this.#options.key)} DESC`, 1)[0];
-  }
-
-  /** @param replaces a row that is in conflict by this index gets the values of the new one */
-  insert(db: Sql, row: Partial<Row>, replaces?: string): Row {
-    const names = Object.keys(row).map((name) => this.#column(name));
-    const values = Object.values(row) as SqlValue[];
-    const sets = names.map((name) => `${name} = excluded.${name}`).join(", ");
-    const [inserted] = db.sql<Row>(
-      `INSERT INTO ${this.#options.name} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})
-       ${replaces === undefined ? "" : `ON CONFLICT ${replaces} DO UPDATE SET ${sets}`} RETURNING ${this.#columns}`,
-      ...values,
-    );
-    return inserted as Row;
+    return this.list(db, [[`${this.column(column)} = ?`, value]], `${this.column(this.#options.key)} DESC`, 1)[0];
   }
 
   /** The first rows that wait, in order. */
   waiting(db: Sql, limit: number): { readonly key: Key; readonly at: number }[] {
-    const { name, key, waiting, order } = this.#options;
-    const query = `SELECT ${this.#column(key)} AS key, at FROM ${name} WHERE ${waiting} ORDER BY ${order} LIMIT ?`;
+    const { key, waiting, order } = this.#options;
+    const query = `SELECT ${this.column(key)} AS key, at FROM ${this.name} WHERE ${waiting} ORDER BY ${order} LIMIT ?`;
     return db.sql<{ key: Key; at: number }>(query, limit);
   }
 
@@ -94,7 +72,7 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> {
     const running = (columns as readonly string[]).includes("status") ? ", status = 'running'" : "";
     return db.sql<Row>(
       `UPDATE ${name} SET starts = starts + 1${running}
-       WHERE ${this.#column(this.#options.key)} = ? AND ${waiting} AND at <= ? RETURNING ${this.#columns}`,
+       WHERE ${this.column(this.#options.key)} = ? AND ${waiting} AND at <= ? RETURNING ${this.columns}`,
       key,
       now,
     )[0];
@@ -102,24 +80,18 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> {
 
   /** Writes what became of a run. @returns false, and writes nothing, when the row has moved on since `run` was read */
   change(db: Sql, run: Row, changes: Partial<Row>): boolean {
-    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
-    const sets = given.map(([name]) => `${this.#column(name)} = ?`).join(", ");
-    const query = `UPDATE ${this.#options.name} SET ${sets} WHERE ${this.#isRun} RETURNING starts`;
-    return db.sql(query, ...given.map(([, value]) => value as SqlValue), ...this.#runOf(run)).length > 0;
+    return this.update(db, changes, this.#isRun, ...this.#runOf(run));
   }
 
   /** Deletes the row of a run. @returns false when it has moved on since `run` was read */
   remove(db: Sql, run: Row): boolean {
-    const query = `DELETE FROM ${this.#options.name} WHERE ${this.#isRun} RETURNING starts`;
+    const query = `DELETE FROM ${this.name} WHERE ${this.#isRun} RETURNING starts`;
     return db.sql(query, ...this.#runOf(run)).length > 0;
   }
 
   /** The row as it is now, while it stands for the same run. */
   current(db: Sql, run: Row): Row | undefined {
-    return db.sql<Row>(
-      `SELECT ${this.#columns} FROM ${this.#options.name} WHERE ${this.#isRun}`,
-      ...this.#runOf(run),
-    )[0];
+    return this.select(db, `WHERE ${this.#isRun}`, ...this.#runOf(run))[0];
   }
 
   #runOf(row: Row): SqlValue[] {

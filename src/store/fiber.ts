@@ -94,7 +94,7 @@ export const fiberTable = new DueTable<FiberRow, string>({
 });
 
 export function insertFiber(db: Sql, fiber: NewFiber): FiberRow {
-  return fiberTable.insert(db, { ...fiber, status: "pending" });
+  return fiberTable.add(db, { ...fiber, status: "pending" });
 }
 
 export function readFiber(db: Sql, id: string): FiberRow | undefined {

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /** `perdure_message`: all that was said in an agent, one tree. `body` is the whole message as JSON. */
 export const messageSchema: readonly string[] = [
@@ -57,10 +58,10 @@ export interface MessageRow {
 /** A place in the tree, without the message. */
 export type MessagePlace = Pick<MessageRow, "seq" | "id" | "parent" | "role">;
 
-const COLUMNS = "seq, id, session, parent, role, body, pinned, created_at AS createdAt";
+const messages = tableOf<MessageRow>()("perdure_message", "seq id session parent role body pinned createdAt");
 
 export function readMessage(db: Sql, id: string): MessageRow | undefined {
-  return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE id = ?`, id)[0];
+  return messages.select(db, "WHERE id = ?", id)[0];
 }
 
 export function seqOfMessage(db: Sql, id: string): number | undefined {
@@ -68,7 +69,7 @@ export function seqOfMessage(db: Sql, id: string): number | undefined {
 }
 
 export function readMessageAt(db: Sql, seq: number): MessageRow | undefined {
-  return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE seq = ?`, seq)[0];
+  return messages.select(db, "WHERE seq = ?", seq)[0];
 }
 
 /** The way from a message up towards the first, at most so many. */
@@ -82,7 +83,7 @@ const WAY_UP = `WITH RECURSIVE path (at, depth) AS (
 /** The messages from `seq` up towards the first, newest first, at most `limit`. */
 export function messagesUp(db: Sql, seq: number, limit: number): MessageRow[] {
   return db.sql<MessageRow>(
-    `${WAY_UP} SELECT ${COLUMNS} FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
+    `${WAY_UP} SELECT ${messages.columns} FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
     seq,
     limit,
   );
@@ -123,7 +124,7 @@ export function pathLength(db: Sql, seq: number): number {
 
 /** The messages right behind one, in the order in which they were said. */
 export function messagesBehind(db: Sql, parent: number): MessageRow[] {
-  return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE parent = ? ORDER BY seq`, parent);
+  return messages.select(db, "WHERE parent = ? ORDER BY seq", parent);
 }
 
 /** Whether anything was said behind a message, on whatever branch. */
@@ -133,10 +134,7 @@ export function hasBehind(db: Sql, seq: number): boolean {
 
 /** The first messages of a session's conversations, in the order in which they were said. */
 export function firstMessages(db: Sql, session: string): MessageRow[] {
-  return db.sql<MessageRow>(
-    `SELECT ${COLUMNS} FROM perdure_message WHERE parent IS NULL AND session = ? ORDER BY seq`,
-    session,
-  );
+  return messages.select(db, "WHERE parent IS NULL AND session = ? ORDER BY seq", session);
 }
 
 /** From `seq` down to the end, always to the message that was said last in this session. */
@@ -194,18 +192,7 @@ export function insertMessage(
     readonly identity?: string | null;
   },
 ): number {
-  const [added] = db.sql<{ seq: number }>(
-    `INSERT INTO perdure_message (id, session, parent, role, body, created_at, identity) VALUES (?, ?, ?, ?, ?, ?, ?)
-     RETURNING seq`,
-    row.id,
-    row.session,
-    row.parent,
-    row.role,
-    row.body,
-    row.createdAt,
-    row.identity ?? null,
-  );
-  return added?.seq ?? 0;
+  return messages.insert<{ seq: number }>(db, row, "RETURNING seq")[0]?.seq ?? 0;
 }
 
 /** Who wrote a message, or for whom; null when nobody knows, or it is not there. */
@@ -216,26 +203,25 @@ export function readMessageIdentity(db: Sql, id: string): string | null {
 
 /** @param identity undefined: as before. */
 export function updateMessage(db: Sql, seq: number, role: string, body: string, identity?: string | null): void {
-  if (identity === undefined) db.sql("UPDATE perdure_message SET role = ?, body = ? WHERE seq = ?", role, body, seq);
-  else db.sql("UPDATE perdure_message SET role = ?, body = ?, identity = ? WHERE seq = ?", role, body, identity, seq);
+  messages.update(db, { role, body, ...{ identity } }, "seq = ?", seq);
 }
 
 /** Gives a message another id: its old one is for another version of it. */
 export function renameMessage(db: Sql, seq: number, id: string, body: string): void {
-  db.sql("UPDATE perdure_message SET id = ?, body = ? WHERE seq = ?", id, body, seq);
+  messages.update(db, { id, body }, "seq = ?", seq);
 }
 
 export function setParent(db: Sql, seq: number, parent: number | null): void {
-  db.sql("UPDATE perdure_message SET parent = ? WHERE seq = ?", parent, seq);
+  messages.update(db, { parent }, "seq = ?", seq);
 }
 
 /** Whose a message is: it is deleted with that session. */
 export function setOwner(db: Sql, seq: number, session: string): void {
-  db.sql("UPDATE perdure_message SET session = ? WHERE seq = ?", session, seq);
+  messages.update(db, { session }, "seq = ?", seq);
 }
 
 export function setPinned(db: Sql, seq: number, pinned: boolean): void {
-  db.sql("UPDATE perdure_message SET pinned = ? WHERE seq = ?", pinned ? 1 : 0, seq);
+  messages.update(db, { pinned: pinned ? 1 : 0 }, "seq = ?", seq);
 }
 
 /** Deletes a message; what stood behind it now stands behind what stood before it, and who ended with it ends there. */
@@ -290,4 +276,61 @@ export function deleteSessionMessages(db: Sql, session: string): { id: string; s
     "DELETE FROM perdure_message WHERE session = ? RETURNING id, seq, role",
     session,
   );
+}
+
+/** A message on the way up that is pinned, or up to which a compaction counts. */
+export interface MarkedMessage {
+  readonly seq: number;
+  readonly id: string;
+  readonly pinned: 0 | 1;
+}
+
+/** Such messages from `seq` up towards the first, newest first. No further than `limit` messages. */
+export function markedUp(db: Sql, seq: number, limit: number): MarkedMessage[] {
+  return db.sql<MarkedMessage & Record<string, string | number>>(
+    `${WAY_UP} SELECT seq, id, pinned FROM path JOIN perdure_message ON seq = path.at
+     WHERE pinned = 1 OR seq IN (SELECT c.at FROM perdure_compaction AS c WHERE c.status = 'done')
+     ORDER BY depth`,
+    seq,
+    limit,
+  );
+}
+
+/** A stretch of a conversation, looked through for messages that are large. */
+interface LargeMessages {
+  /** The `seq` of the newest that was looked at; null when there was none. */
+  readonly newest: number | null;
+  /** The large ones, oldest first. */
+  readonly seqs: readonly number[];
+}
+
+/**
+ * Messages of at least `bytes` from `leaf` upwards, but for the newest `skip`, up to `until` (which is not one of them)
+ * or `limit` messages. Reads no bodies.
+ */
+export function largeMessagesUp(
+  db: Sql,
+  leaf: number,
+  range: { readonly skip: number; readonly until: number | null; readonly limit: number; readonly bytes: number },
+): LargeMessages {
+  const rows = db.sql<{ seq: number; depth: number; size: number }>(
+    `WITH RECURSIVE path (at, depth) AS (
+       SELECT ?, 0
+       UNION ALL
+       SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
+       WHERE m.parent IS NOT NULL AND m.parent IS NOT ? AND depth + 1 < ?
+     )
+     SELECT seq, depth, octet_length(body) AS size FROM path JOIN perdure_message ON seq = at
+     WHERE depth = ? OR (depth > ? AND octet_length(body) >= ?) ORDER BY depth DESC`,
+    leaf,
+    range.until,
+    range.skip + range.limit,
+    range.skip,
+    range.skip,
+    range.bytes,
+  );
+  // What was looked at before may be the leaf itself, or stand within the newest: the conversation was cut.
+  if (leaf === range.until) return { newest: null, seqs: [] };
+  const newest = rows.find(({ depth }) => depth === range.skip)?.seq ?? null;
+  return { newest, seqs: rows.filter(({ size }) => size >= range.bytes).map(({ seq }) => seq) };
 }

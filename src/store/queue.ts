@@ -53,7 +53,7 @@ export function putQueueItem(
   item: Pick<QueueRow, "id" | "occurrence" | "callback" | "payload" | "retry" | "createdAt" | "cause">,
 ): void {
   const fresh = { status: "pending", at: item.createdAt, attempts: 0, starts: 0, error: null } as const;
-  queueTable.insert(db, { ...item, ...fresh }, "(id) WHERE status = 'pending'");
+  queueTable.put(db, { ...item, ...fresh }, "(id) WHERE status = 'pending'");
 }
 
 interface QueueFilter {

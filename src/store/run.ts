@@ -1,4 +1,5 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_run`: the work that an agent does for its parent, as the agent itself knows it. `turns` lists the turns that
@@ -51,12 +52,10 @@ export interface RunRow {
   readonly lineage: string | null;
 }
 
-const COLUMNS = `run_id AS runId, status, input, message_id AS messageId, turns, output, summary, error, reason, progress, milestones,
-  started_at AS startedAt, ended_at AS endedAt, lineage`;
-
-function select(db: Sql, rest: string, ...args: SqlValue[]): RunRow[] {
-  return db.sql<RunRow>(`SELECT ${COLUMNS} FROM perdure_run ${rest}`, ...args);
-}
+const runs = tableOf<RunRow>()(
+  "perdure_run",
+  "runId status input messageId turns output summary error reason progress milestones startedAt endedAt lineage",
+);
 
 /** What a new run needs. One that was stopped before it began has ended already. */
 export type NewRun = Pick<
@@ -65,31 +64,26 @@ export type NewRun = Pick<
 > & { readonly lineage?: string | null };
 
 export function insertRun(db: Sql, run: NewRun): void {
-  db.sql(
-    `INSERT INTO perdure_run (run_id, status, input, message_id, turns, error, started_at, ended_at, lineage)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ...[run.runId, run.status, run.input, run.messageId, run.turns, run.error, run.startedAt, run.endedAt],
-    run.lineage ?? null,
-  );
+  runs.insert(db, run);
 }
 
 export function readRun(db: Sql, runId: string): RunRow | undefined {
-  return select(db, "WHERE run_id = ?", runId)[0];
+  return runs.select(db, "WHERE run_id = ?", runId)[0];
 }
 
 /** Runs that have not ended. */
 export function openRuns(db: Sql): RunRow[] {
-  return select(db, "WHERE status = 'running' ORDER BY started_at, run_id");
+  return runs.select(db, "WHERE status = 'running' ORDER BY started_at, run_id");
 }
 
 /** The run that the agent began last. */
 export function lastRun(db: Sql): RunRow | undefined {
-  return select(db, "ORDER BY started_at DESC, run_id LIMIT 1")[0];
+  return runs.select(db, "ORDER BY started_at DESC, run_id LIMIT 1")[0];
 }
 
 /** The run that a turn was taken for. */
 export function runOfTurn(db: Sql, turn: number): RunRow | undefined {
-  return select(
+  return runs.select(
     db,
     "WHERE EXISTS (SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[0]') = ?)",
     turn,
@@ -98,7 +92,7 @@ export function runOfTurn(db: Sql, turn: number): RunRow | undefined {
 
 /** The same, by the turn's id: which is known for longer than the turn is. */
 export function runOfTurnId(db: Sql, turnId: string): RunRow | undefined {
-  return select(
+  return runs.select(
     db,
     "WHERE EXISTS (SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[2]') = ?)",
     turnId,
@@ -106,7 +100,7 @@ export function runOfTurnId(db: Sql, turnId: string): RunRow | undefined {
 }
 
 export function setRunTurns(db: Sql, runId: string, turns: string): void {
-  db.sql("UPDATE perdure_run SET turns = ? WHERE run_id = ?", turns, runId);
+  runs.update(db, { turns }, "run_id = ?", runId);
 }
 
 export function endRun(
@@ -114,22 +108,18 @@ export function endRun(
   runId: string,
   end: Pick<RunRow, "status" | "output" | "summary" | "error" | "reason" | "endedAt">,
 ): void {
-  db.sql(
-    `UPDATE perdure_run SET status = ?, output = ?, summary = ?, error = ?, reason = ?, ended_at = ?
-     WHERE run_id = ? AND status = 'running'`,
-    ...[end.status, end.output, end.summary, end.error, end.reason, end.endedAt, runId],
-  );
+  runs.update(db, end, "run_id = ? AND status = 'running'", runId);
 }
 
 /** Notes why a run is about to end, for its end to say. */
 export function setRunReason(db: Sql, runId: string, reason: string): void {
-  db.sql("UPDATE perdure_run SET reason = ? WHERE run_id = ? AND status = 'running'", reason, runId);
+  runs.update(db, { reason }, "run_id = ? AND status = 'running'", runId);
 }
 
 export function setRunProgress(db: Sql, runId: string, progress: string): void {
-  db.sql("UPDATE perdure_run SET progress = ? WHERE run_id = ?", progress, runId);
+  runs.update(db, { progress }, "run_id = ?", runId);
 }
 
 export function setRunMilestones(db: Sql, runId: string, milestones: string): void {
-  db.sql("UPDATE perdure_run SET milestones = ? WHERE run_id = ?", milestones, runId);
+  runs.update(db, { milestones }, "run_id = ?", runId);
 }

@@ -61,7 +61,7 @@ export const scheduleTable = new DueTable<ScheduleRow, number>({
 });
 
 export function insertSchedule(db: Sql, row: NewSchedule & Pick<ScheduleRow, "cause">): ScheduleRow {
-  return scheduleTable.insert(db, { ...row, status: "pending", at: row.due });
+  return scheduleTable.add(db, { ...row, status: "pending", at: row.due });
 }
 
 /** The oldest row that is the same work and has one of `statuses`. The fingerprint finds it, the columns prove it. */

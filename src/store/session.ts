@@ -1,5 +1,6 @@
 import { PerdureError } from "../base/error.ts";
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 import type { NamedBy } from "../wire/session-types.ts";
 import { type DamageTeller, tellDamage } from "./damaged.ts";
 
@@ -58,16 +59,17 @@ export interface SessionRow {
 /** The session that an agent begins with. */
 export const MAIN_SESSION = "main";
 
-const LINE = `id, name, named_by AS namedBy, leaf, parent, fork_at AS forkAt, view_of AS viewOf, subject, current,
-  created_at AS createdAt, updated_at AS updatedAt`;
-const COLUMNS = `${LINE}, body, client_tools AS clientTools`;
-
-function select(db: Sql, rest: string, ...args: SqlValue[]): SessionRow[] {
-  return db.sql<SessionRow>(`SELECT ${COLUMNS} FROM perdure_session ${rest}`, ...args);
-}
+const lines = tableOf<SessionLine>()(
+  "perdure_session",
+  "id name namedBy leaf parent forkAt viewOf subject current createdAt updatedAt",
+);
+const sessions = tableOf<SessionRow>()(
+  "perdure_session",
+  "id name namedBy leaf parent forkAt viewOf subject current createdAt updatedAt body clientTools",
+);
 
 export function readSession(db: Sql & Partial<DamageTeller>, id: string): SessionRow | undefined {
-  return withOwner(db, select(db, "WHERE id = ?", id)[0]);
+  return withOwner(db, sessions.select(db, "WHERE id = ?", id)[0]);
 }
 
 /** A session whose row names one that there is not, as that which it is a view of, stands for itself. */
@@ -88,7 +90,7 @@ function isThere(db: Sql & Partial<DamageTeller>, id: string, viewOf: string): b
 export type SessionLine = Omit<SessionRow, "body" | "clientTools">;
 
 export function readSessionLine(db: Sql & Partial<DamageTeller>, id: string): SessionLine | undefined {
-  return withOwner(db, db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE id = ?`, id)[0]);
+  return withOwner(db, lines.select(db, "WHERE id = ?", id)[0]);
 }
 
 /** The session that a view is of; of any other id, itself. */
@@ -107,19 +109,14 @@ export function readOwnerLine(db: Sql & Partial<DamageTeller>, id: string): Sess
 /** The sessions that people see, the one that was used last first: those behind `after`, at most `limit`. */
 export function listSessionLines(db: Sql, limit: number, after?: string): SessionLine[] {
   const order = "ORDER BY updated_at DESC, id DESC LIMIT ?";
-  if (after === undefined)
-    return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE view_of IS NULL ${order}`, limit);
-  return db.sql<SessionLine>(
-    `SELECT ${LINE} FROM perdure_session WHERE view_of IS NULL
-     AND (updated_at, id) < (SELECT updated_at, id FROM perdure_session WHERE id = ?) ${order}`,
-    after,
-    limit,
-  );
+  if (after === undefined) return lines.select(db, `WHERE view_of IS NULL ${order}`, limit);
+  const behind = "(updated_at, id) < (SELECT updated_at, id FROM perdure_session WHERE id = ?)";
+  return lines.select(db, `WHERE view_of IS NULL AND ${behind} ${order}`, after, limit);
 }
 
 /** Views of one session, the one that was used last first. */
 export function viewsOf(db: Sql, id: string): SessionRow[] {
-  return select(db, "WHERE view_of = ? ORDER BY updated_at DESC, id", id);
+  return sessions.select(db, "WHERE view_of = ? ORDER BY updated_at DESC, id", id);
 }
 
 /** Where other sessions end, and whose their messages are; none if no session can have anything of another. */
@@ -154,34 +151,13 @@ type NewSession = Pick<SessionRow, "id"> & Partial<Omit<SessionRow, "current" | 
 
 /** Makes a session; one of that id is left as it is. */
 export function insertSession(db: Sql, row: NewSession, now: number): void {
-  db.sql(
-    `INSERT INTO perdure_session (id, name, named_by, leaf, parent, fork_at, view_of, subject, body, client_tools,
-       created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-    row.id,
-    row.name ?? null,
-    row.namedBy ?? null,
-    row.leaf ?? null,
-    row.parent ?? null,
-    row.forkAt ?? null,
-    row.viewOf ?? null,
-    row.subject ?? null,
-    row.body ?? null,
-    row.clientTools ?? null,
-    now,
-    now,
-  );
+  sessions.insert(db, { ...row, createdAt: now, updatedAt: now }, "ON CONFLICT (id) DO NOTHING");
 }
 
 /** Moves the leaf of a session, which is made if need be. */
 export function setLeaf(db: Sql, id: string, leaf: number | null, now: number): void {
-  db.sql(
-    `INSERT INTO perdure_session (id, leaf, created_at, updated_at) VALUES (?, ?, ?, ?)
-     ON CONFLICT (id) DO UPDATE SET leaf = excluded.leaf, updated_at = excluded.updated_at`,
-    id,
-    leaf,
-    now,
-    now,
-  );
+  const change = "ON CONFLICT (id) DO UPDATE SET leaf = excluded.leaf, updated_at = excluded.updated_at";
+  sessions.insert(db, { id, leaf, createdAt: now, updatedAt: now }, change);
 }
 
 /** Nothing is left of what was said in a session: it and its views end nowhere, and it has nothing of any other. */
@@ -196,7 +172,7 @@ export function setCurrent(db: Sql, id: string): void {
 }
 
 export function setName(db: Sql, id: string, name: string, namedBy: NamedBy, now: number): void {
-  db.sql("UPDATE perdure_session SET name = ?, named_by = ?, updated_at = ? WHERE id = ?", name, namedBy, now, id);
+  sessions.update(db, { name, namedBy, updatedAt: now }, "id = ?", id);
 }
 
 /** The sessions that have this name, and have it from what was said. */
@@ -206,7 +182,7 @@ export function sessionsNamedAfter(db: Sql, name: string): Pick<SessionLine, "id
 
 /** Takes the name of a session away. */
 export function unname(db: Sql, id: string): void {
-  db.sql("UPDATE perdure_session SET name = NULL, named_by = NULL WHERE id = ?", id);
+  sessions.update(db, { name: null, namedBy: null }, "id = ?", id);
 }
 
 export function deleteSessionRow(db: Sql, id: string): void {
@@ -228,13 +204,7 @@ export function readChatContext(db: Sql, session: string): ChatContextRow {
 }
 
 export function writeChatContext(db: Sql, session: string, context: ChatContextRow, now: number): void {
-  db.sql(
-    `INSERT INTO perdure_session (id, body, client_tools, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (id) DO UPDATE SET body = excluded.body, client_tools = excluded.client_tools`,
-    session,
-    context.body,
-    context.clientTools,
-    now,
-    now,
-  );
+  const { body, clientTools } = context;
+  const change = "ON CONFLICT (id) DO UPDATE SET body = excluded.body, client_tools = excluded.client_tools";
+  sessions.insert(db, { id: session, body, clientTools, createdAt: now, updatedAt: now }, change);
 }

@@ -1,4 +1,5 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_submission`: messages that code handed in, and what became of them. The turn that carries one out is a row
@@ -45,56 +46,45 @@ export interface SubmissionRow {
 /** What is needed to accept a submission. */
 type NewSubmission = Pick<SubmissionRow, "id" | "idempotencyKey" | "messages" | "metadata" | "turnId" | "createdAt">;
 
-const COLUMNS = `id, idempotency_key AS idempotencyKey, messages, edited, metadata, status, turn_id AS turnId, error,
-  created_at AS createdAt, started_at AS startedAt, settled_at AS settledAt`;
+const submissions = tableOf<SubmissionRow>()(
+  "perdure_submission",
+  "id idempotencyKey messages edited metadata status turnId error createdAt startedAt settledAt",
+);
 
 const OPEN = "('pending', 'running')";
 
-function select(db: Sql, rest: string, ...args: SqlValue[]): SubmissionRow[] {
-  return db.sql<SubmissionRow>(`SELECT ${COLUMNS} FROM perdure_submission ${rest}`, ...args);
-}
-
 export function readSubmission(db: Sql, id: string): SubmissionRow | undefined {
-  return select(db, "WHERE id = ?", id)[0];
+  return submissions.select(db, "WHERE id = ?", id)[0];
 }
 
 export function submissionByKey(db: Sql, idempotencyKey: string): SubmissionRow | undefined {
-  return select(db, "WHERE idempotency_key = ?", idempotencyKey)[0];
+  return submissions.select(db, "WHERE idempotency_key = ?", idempotencyKey)[0];
 }
 
 /** The submission that a turn carries out. */
 export function submissionOf(db: Sql, turnId: string): SubmissionRow | undefined {
-  return select(db, "WHERE turn_id = ?", turnId)[0];
+  return submissions.select(db, "WHERE turn_id = ?", turnId)[0];
 }
 
 /** The newest first. */
 export function listSubmissionRows(db: Sql, statuses: readonly SubmissionStatus[], limit: number): SubmissionRow[] {
   const where = statuses.length === 0 ? "" : `WHERE status IN (${statuses.map(() => "?").join(", ")})`;
-  return select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...statuses, limit);
+  return submissions.select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...statuses, limit);
 }
 
 /** @throws PerdureError `sql_failed` when the id, the key or the turn is taken. */
 export function insertSubmission(db: Sql, submission: NewSubmission): void {
-  db.sql(
-    `INSERT INTO perdure_submission (id, idempotency_key, messages, metadata, status, turn_id, created_at)
-     VALUES (?, ?, ?, ?, 'pending', ?, ?)`,
-    submission.id,
-    submission.idempotencyKey,
-    submission.messages,
-    submission.metadata,
-    submission.turnId,
-    submission.createdAt,
-  );
+  submissions.insert(db, { ...submission, status: "pending" });
 }
 
 /** Other messages instead of those that were handed in, which are still known for comparing. */
 export function editSubmission(db: Sql, turnId: string, messages: string): void {
-  db.sql("UPDATE perdure_submission SET edited = ? WHERE turn_id = ?", messages, turnId);
+  submissions.update(db, { edited: messages }, "turn_id = ?", turnId);
 }
 
 /** Why it is being cancelled. */
 export function explainSubmission(db: Sql, id: string, reason: string): void {
-  db.sql(`UPDATE perdure_submission SET error = ? WHERE id = ? AND status IN ${OPEN}`, reason, id);
+  submissions.update(db, { error: reason }, `id = ? AND status IN ${OPEN}`, id);
 }
 
 export function startSubmission(db: Sql, turnId: string, now: number): void {

@@ -49,15 +49,12 @@ export const taskTable = new DueTable<TaskRow, string>({
 
 /** Adds a task, or gives one that is there another schedule and its next time. What ran last is remembered. */
 export function armTask(db: Sql, task: ArmedTask): void {
-  taskTable.insert(db, { ...task, at: task.due, attempts: 0, starts: 0, error: null }, "(task_id)");
+  taskTable.put(db, { ...task, at: task.due, attempts: 0, starts: 0, error: null }, "(task_id)");
 }
 
 /** Gives a task another schedule; the occurrence that it stands for stays. */
 export function changeTask(db: Sql, { id, schedule, timeZone, anchor }: Omit<ArmedTask, "due">): void {
-  db.sql(
-    "UPDATE perdure_task SET schedule = ?, time_zone = ?, anchor = ? WHERE task_id = ?",
-    ...[schedule, timeZone, anchor, id],
-  );
+  taskTable.update(db, { schedule, timeZone, anchor }, "task_id = ?", id);
 }
 
 export function deleteTask(db: Sql, id: string): void {

@@ -1,4 +1,5 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 import { closeQuestion, openQuestion } from "./delivery.ts";
 import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
 
@@ -145,36 +146,34 @@ interface Decision {
   readonly reason: string | null;
 }
 
-const COLUMNS = `seq, message_id AS messageId, tool_call_id AS toolCallId, turn_id AS turnId, step, tool, input, digest,
-  replay, status, attempts, asked_at AS askedAt, expires_at AS expiresAt, decided_at AS decidedAt, approver, reason,
-  started_at AS startedAt, settled_at AS settledAt, summary, parked, identity`;
-
-function select(db: Sql, rest: string, ...args: SqlValue[]): ToolCallRow[] {
-  return db.sql<ToolCallRow>(`SELECT ${COLUMNS} FROM perdure_tool_call ${rest}`, ...args);
-}
+const calls = tableOf<ToolCallRow>()(
+  "perdure_tool_call",
+  "seq messageId toolCallId turnId step tool input digest replay status attempts askedAt expiresAt decidedAt approver",
+  "reason startedAt settledAt summary parked identity",
+);
 
 export function readToolCall(db: Sql, messageId: string, toolCallId: string): ToolCallRow | undefined {
-  return select(db, "WHERE message_id = ? AND tool_call_id = ?", messageId, toolCallId)[0];
+  return calls.select(db, "WHERE message_id = ? AND tool_call_id = ?", messageId, toolCallId)[0];
 }
 
 /** The calls of a message, in the order in which they came. */
 export function toolCallsOf(db: Sql, messageId: string): ToolCallRow[] {
-  return select(db, "WHERE message_id = ? ORDER BY seq", messageId);
+  return calls.select(db, "WHERE message_id = ? ORDER BY seq", messageId);
 }
 
 /** The calls of this id of which a person was asked, newest first: some providers number calls anew in each answer. */
 export function questionsOf(db: Sql, toolCallId: string): ToolCallRow[] {
-  return select(db, "WHERE tool_call_id = ? AND asked_at IS NOT NULL ORDER BY seq DESC", toolCallId);
+  return calls.select(db, "WHERE tool_call_id = ? AND asked_at IS NOT NULL ORDER BY seq DESC", toolCallId);
 }
 
 /** Open questions of the step loop, oldest first. */
 export function openQuestions(db: Sql): ToolCallRow[] {
-  return select(db, "WHERE status = 'asked' AND digest <> '' ORDER BY seq");
+  return calls.select(db, "WHERE status = 'asked' AND digest <> '' ORDER BY seq");
 }
 
 /** Open questions whose time is over, in the order in which it ended. */
 export function overdueQuestions(db: Sql, now: number): ToolCallRow[] {
-  return select(db, "WHERE status = 'asked' AND expires_at <= ? ORDER BY expires_at, seq", now);
+  return calls.select(db, "WHERE status = 'asked' AND expires_at <= ? ORDER BY expires_at, seq", now);
 }
 
 /** When the next open question's time is over. */
@@ -187,49 +186,18 @@ export function nextQuestionExpiry(db: Sql): number | null {
 
 /** Questions that have their last word, the newest question first. */
 export function decidedQuestions(db: Sql, limit: number): ToolCallRow[] {
-  return select(db, "WHERE decided_at IS NOT NULL AND status <> 'asked' ORDER BY seq DESC LIMIT ?", limit);
+  return calls.select(db, "WHERE decided_at IS NOT NULL AND status <> 'asked' ORDER BY seq DESC LIMIT ?", limit);
 }
 
 /** @throws PerdureError `sql_failed` when the call has a row already. */
 export function insertQuestion(db: Sql, call: NewQuestion): void {
-  insert(db, call, "asked", 0, call.askedAt, call.expiresAt, null, call.summary);
+  calls.insert(db, { ...call, status: "asked", attempts: 0 });
   openQuestion(db, call);
 }
 
 /** A call that runs without a question. @throws PerdureError `sql_failed` when it has a row already. */
 export function insertStarted(db: Sql, call: NewToolCall, now: number): void {
-  insert(db, call, "started", 1, null, null, now, null);
-}
-
-function insert(
-  db: Sql,
-  call: NewToolCall,
-  status: ToolCallStatus,
-  attempts: number,
-  askedAt: number | null,
-  expiresAt: number | null,
-  startedAt: number | null,
-  summary: string | null,
-): void {
-  db.sql(
-    `INSERT INTO perdure_tool_call (message_id, tool_call_id, turn_id, step, tool, input, digest, replay, status,
-       attempts, asked_at, expires_at, started_at, summary)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    call.messageId,
-    call.toolCallId,
-    call.turnId,
-    call.step,
-    call.tool,
-    call.input,
-    call.digest,
-    call.replay,
-    status,
-    attempts,
-    askedAt,
-    expiresAt,
-    startedAt,
-    summary,
-  );
+  calls.insert(db, { ...call, status: "started", attempts: 1, startedAt: now });
 }
 
 /** Answers an open question. @returns whether it was open. */
@@ -288,7 +256,7 @@ export function insertDecided(
 
 /** The newest yes to a call of this id. */
 export function newestApproved(db: Sql, toolCallId: string): ToolCallRow | undefined {
-  return select(
+  return calls.select(
     db,
     `WHERE tool_call_id = ? AND asked_at IS NOT NULL AND decided_at IS NOT NULL AND status NOT IN ('denied', 'expired', 'asked')
      ORDER BY seq DESC LIMIT 1`,
@@ -344,25 +312,13 @@ export function restartToolCall(db: Sql, seq: number, turnId: string, step: numb
 
 /** A call has returned. @param result JSON. @returns whether it ran, or was about to */
 export function returnToolCall(db: Sql, messageId: string, toolCallId: string, result: string): boolean {
-  const rows = db.sql(
-    `UPDATE perdure_tool_call SET status = 'returned', result = ?, state = NULL
-     WHERE message_id = ? AND tool_call_id = ? AND status IN ('approved', 'started') RETURNING seq`,
-    result,
-    messageId,
-    toolCallId,
-  );
-  return rows.length > 0;
+  const where = "message_id = ? AND tool_call_id = ? AND status IN ('approved', 'started')";
+  return calls.update(db, { status: "returned", ...{ result, state: null } }, where, messageId, toolCallId);
 }
 
 /** A call that has a result without having run. @throws PerdureError `sql_failed` when it has a row already. */
 export function insertReturned(db: Sql, call: NewToolCall, result: string): void {
-  insert(db, call, "returned", 0, null, null, null, null);
-  db.sql(
-    "UPDATE perdure_tool_call SET result = ? WHERE message_id = ? AND tool_call_id = ?",
-    result,
-    call.messageId,
-    call.toolCallId,
-  );
+  calls.insert(db, { ...call, status: "returned", attempts: 0, ...{ result } });
 }
 
 /** What a call returned, as JSON. */

@@ -1,4 +1,5 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 import { dropDeliveries, nameDelivery, openBoundDelivery, settleDelivery } from "./delivery.ts";
 import { countChunks } from "./stream.ts";
 import { dropSubmissions, settleSubmission, startSubmission } from "./submission.ts";
@@ -129,17 +130,14 @@ export function messageIdsOf({ messageIds }: Pick<TurnRow, "messageIds">): strin
   return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
 }
 
-const COLUMNS = `seq, id, status, trigger, continuation, message_ids AS messageIds, answer_id AS answerId,
-  base_parts AS baseParts, body, client_tools AS clientTools, not_before AS notBefore, attempts, cancelled, error,
-  created_at AS createdAt, started_at AS startedAt, steer, receipt, position, session, identity,
-  progress_at AS progressAt, stuck, stash, cause`;
+const turns = tableOf<TurnRow>()(
+  "perdure_turn",
+  "seq id status trigger continuation messageIds answerId baseParts body clientTools notBefore attempts cancelled error",
+  "createdAt startedAt steer receipt position session identity progressAt stuck stash cause",
+);
 
 /** Turns that wait run in this order. No two have the same: moving only exchanges places. */
 const PLACE = "coalesce(position, seq)";
-
-function select(db: Sql, rest: string, ...args: SqlValue[]): TurnRow[] {
-  return db.sql<TurnRow>(`SELECT ${COLUMNS} FROM perdure_turn ${rest}`, ...args);
-}
 
 /** Whether a turn has not ended. */
 export function isOpen({ status }: Pick<TurnRow, "status">): boolean {
@@ -148,7 +146,7 @@ export function isOpen({ status }: Pick<TurnRow, "status">): boolean {
 
 /** Turns that have not ended, in the order in which they run: the oldest first, unless they were moved. */
 export function openTurns(db: Sql): TurnRow[] {
-  return select(db, `WHERE status IN ('held', 'accepted', 'running') ORDER BY ${PLACE}`);
+  return turns.select(db, `WHERE status IN ('held', 'accepted', 'running') ORDER BY ${PLACE}`);
 }
 
 /** How many turns have not ended. */
@@ -159,7 +157,7 @@ export function countOpenTurns(db: Sql): number {
 
 /** Turns of the same session behind one that never began, whatever became of them but being taken, in their order. */
 export function turnsBehind(db: Sql, { seq, session }: Pick<TurnRow, "seq" | "session">): TurnRow[] {
-  return select(
+  return turns.select(
     db,
     `WHERE session = ? AND attempts = 0 AND status <> 'completed'
      AND ${PLACE} > (SELECT ${PLACE} FROM perdure_turn WHERE seq = ?) ORDER BY ${PLACE}`,
@@ -170,7 +168,7 @@ export function turnsBehind(db: Sql, { seq, session }: Pick<TurnRow, "seq" | "se
 
 /** Turns of a session that have begun or were taken by another, whether they run or have ended. */
 export function begunTurns(db: Sql, session: string): TurnRow[] {
-  return select(db, "WHERE session = ? AND (attempts > 0 OR receipt IS NOT NULL)", session);
+  return turns.select(db, "WHERE session = ? AND (attempts > 0 OR receipt IS NOT NULL)", session);
 }
 
 /**
@@ -179,12 +177,12 @@ export function begunTurns(db: Sql, session: string): TurnRow[] {
  */
 export function turnsNotSkipped(db: Sql): TurnRow[] {
   const waiting = "SELECT session FROM perdure_turn WHERE status IN ('held', 'accepted')";
-  return select(db, `WHERE status <> 'skipped' AND session IN (${waiting}) ORDER BY seq`);
+  return turns.select(db, `WHERE status <> 'skipped' AND session IN (${waiting}) ORDER BY seq`);
 }
 
 /** Turns of a session that wait and whose messages the running turn may take, in their order. */
 export function steeringTurns(db: Sql, session: string): TurnRow[] {
-  return select(
+  return turns.select(
     db,
     `WHERE steer = 1 AND status = 'accepted' AND attempts = 0 AND cancelled = 0 AND session = ? ORDER BY ${PLACE}`,
     session,
@@ -192,13 +190,13 @@ export function steeringTurns(db: Sql, session: string): TurnRow[] {
 }
 
 export function readTurn(db: Sql, id: string): TurnRow | undefined {
-  return select(db, "WHERE id = ?", id)[0];
+  return turns.select(db, "WHERE id = ?", id)[0];
 }
 
 /** The last turn of a session, in the order in which they run, that was neither passed over nor taken by another. */
 export function newestTurn(db: Sql, session: string): TurnRow | undefined {
   const rest = `WHERE status <> 'skipped' AND receipt IS NULL AND session = ? ORDER BY ${PLACE} DESC LIMIT 1`;
-  return select(db, rest, session)[0];
+  return turns.select(db, rest, session)[0];
 }
 
 /** The messages that turns of a session were asked with, as far back as turns are kept. */
@@ -212,23 +210,7 @@ export function namedMessages(db: Sql, session: string): Set<string> {
 
 /** @throws PerdureError `sql_failed` when the id is taken. */
 export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
-  db.sql(
-    `INSERT INTO perdure_turn (id, status, trigger, continuation, message_ids, body, client_tools, not_before, created_at,
-       steer, session, identity, cause) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    turn.id,
-    turn.status,
-    turn.trigger,
-    turn.continuation,
-    turn.messageIds,
-    turn.body,
-    turn.clientTools,
-    turn.notBefore,
-    turn.createdAt,
-    turn.steer ?? 0,
-    turn.session,
-    turn.identity ?? null,
-    turn.cause ?? null,
-  );
+  turns.insert(db, turn);
   const row = readTurn(db, turn.id);
   if (row === undefined) throw new Error("A turn that was just inserted is not there.");
   const isByCode = row.trigger === "server" || row.trigger === "submission";
@@ -238,32 +220,27 @@ export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
 
 /** A held turn waits no longer. */
 export function releaseTurn(db: Sql, seq: number, body: string | null, clientTools: string | null): void {
-  db.sql(
-    "UPDATE perdure_turn SET status = 'accepted', body = ?, client_tools = ? WHERE seq = ?",
-    body,
-    clientTools,
-    seq,
-  );
+  turns.update(db, { status: "accepted", body, clientTools }, "seq = ?", seq);
 }
 
 /** Not before this time. */
 export function postponeTurn(db: Sql, seq: number, notBefore: number): void {
-  db.sql("UPDATE perdure_turn SET not_before = ? WHERE seq = ?", notBefore, seq);
+  turns.update(db, { notBefore }, "seq = ?", seq);
 }
 
 /** A turn means other messages than it did: the same ones, under other ids. */
 export function setMessageIds(db: Sql, seq: number, messageIds: string): void {
-  db.sql("UPDATE perdure_turn SET message_ids = ? WHERE seq = ?", messageIds, seq);
+  turns.update(db, { messageIds }, "seq = ?", seq);
 }
 
 /** Gives a turn that waits its place among the others that do, and the messages that are its own. */
 export function placeTurn(db: Sql, seq: number, position: number, messageIds: string): void {
-  db.sql("UPDATE perdure_turn SET position = ?, message_ids = ? WHERE seq = ?", position, messageIds, seq);
+  turns.update(db, { position, messageIds }, "seq = ?", seq);
 }
 
 /** Somebody else has written what a turn answers. */
 export function setTurnIdentity(db: Sql, seq: number, identity: string | null): void {
-  db.sql("UPDATE perdure_turn SET identity = ? WHERE seq = ?", identity, seq);
+  turns.update(db, { identity }, "seq = ?", seq);
 }
 
 /** Begins an attempt, and the submission that it carries out. Counted before it can cost anything. */
@@ -292,24 +269,23 @@ export function noteProgress(db: Sql, seq: number, now: number): void {
 
 /** Replaces what a turn that runs has noted. @returns whether there is such a turn. */
 export function stashTurn(db: Sql, id: string, stash: string): boolean {
-  const query = "UPDATE perdure_turn SET stash = ? WHERE id = ? AND status = 'running' RETURNING seq";
-  return db.sql(query, stash, id).length > 0;
+  return turns.update(db, { stash }, "id = ? AND status = 'running'", id);
 }
 
 /** The answer has a name, and had this many parts before. */
 export function nameAnswer(db: Sql, seq: number, answerId: string, baseParts: number): void {
-  db.sql("UPDATE perdure_turn SET answer_id = ?, base_parts = ? WHERE seq = ?", answerId, baseParts, seq);
+  turns.update(db, { answerId, baseParts }, "seq = ?", seq);
   nameDelivery(db, seq, answerId);
 }
 
 /** Stop was asked for. A fact of its own: it holds whatever becomes of the process. */
 export function cancelTurn(db: Sql, seq: number): void {
-  db.sql("UPDATE perdure_turn SET cancelled = 1 WHERE seq = ?", seq);
+  turns.update(db, { cancelled: 1 }, "seq = ?", seq);
 }
 
 /** Ends a turn whose messages, these, another one took. */
 export function steerTurn(db: Sql, seq: number, messageIds: string, receipt: string, now: number): void {
-  db.sql("UPDATE perdure_turn SET message_ids = ?, receipt = ? WHERE seq = ?", messageIds, receipt, seq);
+  turns.update(db, { messageIds, receipt }, "seq = ?", seq);
   settleTurn(db, seq, "completed", null, now);
 }
 

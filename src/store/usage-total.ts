@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_usage_total`: the sums of `perdure_usage`, by turn, by session and for the whole agent (key `''`), so
@@ -41,57 +42,22 @@ export interface UsageSums {
   readonly reservedCost: number;
 }
 
+const sums = tableOf<UsageSums>()(
+  "perdure_usage_total",
+  "calls unpriced tokens input output reasoning cacheRead cacheWrite cost reservedTokens reservedCost",
+);
+
 /** Nothing at all. */
-export const noUsage: UsageSums = {
-  calls: 0,
-  unpriced: 0,
-  tokens: 0,
-  input: 0,
-  output: 0,
-  reasoning: 0,
-  cacheRead: 0,
-  cacheWrite: 0,
-  cost: 0,
-  reservedTokens: 0,
-  reservedCost: 0,
-};
+export const noUsage = Object.fromEntries(sums.names.map((name) => [name, 0])) as unknown as UsageSums;
 
 export function readUsageTotal(db: Sql, scope: UsageScope, key: string): UsageSums {
-  const [row] = db.sql<UsageSums>(
-    `SELECT calls, unpriced, tokens, input, output, reasoning, cache_read AS cacheRead, cache_write AS cacheWrite, cost,
-       reserved_tokens AS reservedTokens, reserved_cost AS reservedCost
-     FROM perdure_usage_total WHERE scope = ? AND key = ?`,
-    scope,
-    key,
-  );
-  return row ?? noUsage;
+  return sums.select(db, "WHERE scope = ? AND key = ?", scope, key)[0] ?? noUsage;
 }
 
 export function addUsageTotal(db: Sql, scope: UsageScope, key: string, more: UsageSums): void {
-  db.sql(
-    `INSERT INTO perdure_usage_total (scope, key, calls, unpriced, tokens, input, output, reasoning, cache_read,
-       cache_write, cost, reserved_tokens, reserved_cost)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (scope, key) DO UPDATE SET calls = calls + excluded.calls, unpriced = unpriced + excluded.unpriced,
-       tokens = tokens + excluded.tokens, input = input + excluded.input, output = output + excluded.output,
-       reasoning = reasoning + excluded.reasoning, cache_read = cache_read + excluded.cache_read,
-       cache_write = cache_write + excluded.cache_write, cost = cost + excluded.cost,
-       reserved_tokens = reserved_tokens + excluded.reserved_tokens,
-       reserved_cost = reserved_cost + excluded.reserved_cost`,
-    scope,
-    key,
-    more.calls,
-    more.unpriced,
-    more.tokens,
-    more.input,
-    more.output,
-    more.reasoning,
-    more.cacheRead,
-    more.cacheWrite,
-    more.cost,
-    more.reservedTokens,
-    more.reservedCost,
-  );
+  const columns = sums.names.map((name) => sums.column(name));
+  const added = columns.map((column) => `${column} = ${column} + excluded.${column}`).join(", ");
+  sums.insert(db, { ...{ scope, key }, ...more }, `ON CONFLICT (scope, key) DO UPDATE SET ${added}`);
 }
 
 export function deleteUsageTotal(db: Sql, scope: UsageScope, key: string): void {

@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_usage`: one row for every attempt to call a model, written before the call and settled once, after it.
@@ -88,25 +89,6 @@ export interface UsageRow {
   readonly settledAt: number | null;
 }
 
-/** What is known of a call before it is made. */
-type NewUsage = Pick<
-  UsageRow,
-  | "id"
-  | "session"
-  | "turnId"
-  | "turnSeq"
-  | "step"
-  | "attempt"
-  | "purpose"
-  | "model"
-  | "modelIndex"
-  | "reservedTokens"
-  | "reservedCost"
-  | "price"
-  | "requestDigest"
-  | "startedAt"
->;
-
 /** What is known of a call after it. */
 export type SettledUsage = Pick<
   UsageRow,
@@ -132,42 +114,24 @@ export interface UsageFilter {
   readonly before?: number | undefined;
 }
 
-const COLUMNS = `seq, id, session, turn_id AS turnId, turn_seq AS turnSeq, step, attempt, purpose, model,
-  model_index AS modelIndex, status, reserved_tokens AS reservedTokens, reserved_cost AS reservedCost, price, tokens,
-  input, output, reasoning, cache_read AS cacheRead, cache_write AS cacheWrite, cost, estimated, error,
-  error_class AS errorClass, retry_after_ms AS retryAfterMs, request_digest AS requestDigest,
-  started_at AS startedAt, settled_at AS settledAt`;
+/** What is known of a call before it is made. */
+type NewUsage = Omit<UsageRow, "seq" | keyof SettledUsage>;
 
-function select(db: Sql, rest: string, ...args: SqlValue[]): UsageRow[] {
-  return db.sql<UsageRow>(`SELECT ${COLUMNS} FROM perdure_usage ${rest}`, ...args);
-}
+const usage = tableOf<UsageRow>()(
+  "perdure_usage",
+  "seq id session turnId turnSeq step attempt purpose model modelIndex status reservedTokens reservedCost price tokens",
+  "input output reasoning cacheRead cacheWrite cost estimated error errorClass retryAfterMs requestDigest startedAt",
+  "settledAt",
+);
 
 /** @throws PerdureError `sql_failed` when the id is taken. */
 export function insertUsage(db: Sql, call: NewUsage): void {
-  db.sql(
-    `INSERT INTO perdure_usage (id, session, turn_id, turn_seq, step, attempt, purpose, model, model_index, status,
-       reserved_tokens, reserved_cost, price, request_digest, started_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?)`,
-    call.id,
-    call.session,
-    call.turnId,
-    call.turnSeq,
-    call.step,
-    call.attempt,
-    call.purpose,
-    call.model,
-    call.modelIndex,
-    call.reservedTokens,
-    call.reservedCost,
-    call.price,
-    call.requestDigest,
-    call.startedAt,
-  );
+  usage.insert(db, { ...call, status: "open" });
 }
 
 /** The call, if it is still under way. */
 export function readOpenUsage(db: Sql, id: string): UsageRow | undefined {
-  return select(db, "WHERE id = ? AND status = 'open'", id)[0];
+  return usage.select(db, "WHERE id = ? AND status = 'open'", id)[0];
 }
 
 /** Whether a call of this id was ever booked, and is not forgotten. */
@@ -177,40 +141,22 @@ export function hasUsage(db: Sql, id: string): boolean {
 
 /** Calls that are under way, oldest first. */
 export function openUsage(db: Sql): UsageRow[] {
-  return select(db, "WHERE status = 'open' ORDER BY seq");
+  return usage.select(db, "WHERE status = 'open' ORDER BY seq");
 }
 
 /** The calls of a turn that came to their end, one per step, in order. */
 export function settledUsageOfTurn(db: Sql, turnSeq: number): UsageRow[] {
-  return select(db, "WHERE turn_seq = ? AND purpose = 'turn' AND status = 'ok' ORDER BY step, seq", turnSeq);
+  return usage.select(db, "WHERE turn_seq = ? AND purpose = 'turn' AND status = 'ok' ORDER BY step, seq", turnSeq);
 }
 
 /** The calls of a turn that have ended, oldest first. */
 export function endedUsageOfTurn(db: Sql, turnSeq: number): UsageRow[] {
-  return select(db, "WHERE turn_seq = ? AND status <> 'open' ORDER BY seq", turnSeq);
+  return usage.select(db, "WHERE turn_seq = ? AND status <> 'open' ORDER BY seq", turnSeq);
 }
 
 /** Ends a call that is under way. */
 export function settleUsage(db: Sql, seq: number, end: SettledUsage): void {
-  db.sql(
-    `UPDATE perdure_usage SET status = ?, tokens = ?, input = ?, output = ?, reasoning = ?, cache_read = ?,
-       cache_write = ?, cost = ?, estimated = ?, error = ?, error_class = ?, retry_after_ms = ?, settled_at = ?
-     WHERE seq = ? AND status = 'open'`,
-    end.status,
-    end.tokens,
-    end.input,
-    end.output,
-    end.reasoning,
-    end.cacheRead,
-    end.cacheWrite,
-    end.cost,
-    end.estimated,
-    end.error,
-    end.errorClass,
-    end.retryAfterMs,
-    end.settledAt,
-    seq,
-  );
+  usage.update(db, end, "seq = ? AND status = 'open'", seq);
 }
 
 /** Takes back a call that is under way. */
@@ -220,7 +166,7 @@ export function deleteUsage(db: Sql, seq: number): void {
 
 /** The calls of one step for one purpose, oldest first. */
 export function usageOfStep(db: Sql, turnSeq: number, step: number, purpose: CallPurpose): UsageRow[] {
-  return select(db, "WHERE turn_seq = ? AND step = ? AND purpose = ? ORDER BY seq", turnSeq, step, purpose);
+  return usage.select(db, "WHERE turn_seq = ? AND step = ? AND purpose = ? ORDER BY seq", turnSeq, step, purpose);
 }
 
 /** Newest first. */
@@ -235,7 +181,7 @@ export function listUsage(db: Sql, filter: UsageFilter, limit: number): UsageRow
   add("turn_id", filter.turn);
   add("session", filter.session);
   add("purpose", filter.purpose);
-  return select(db, `WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`, ...args, limit);
+  return usage.select(db, `WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`, ...args, limit);
 }
 
 /** Ids of the turns that called a model in a session. */

@@ -1,0 +1,74 @@
+import type { AllOf } from "../base/known-options.ts";
+import type { Sql, SqlValue } from "../port.ts";
+
+/** A table by its rows: each name of a row is a column, and `failedAt` is the column `failed_at`. */
+export class Table<Row extends object> {
+  readonly name: string;
+  readonly names: readonly string[];
+  /** What `SELECT` and `RETURNING` name to get whole rows. */
+  readonly columns: string;
+  readonly #columns: ReadonlyMap<string, string>;
+
+  /** @param renamed columns that have another name in the table */
+  constructor(name: string, names: readonly string[], renamed: Partial<Record<keyof Row & string, string>> = {}) {
+    this.name = name;
+    this.names = names;
+    this.#columns = new Map(
+      names.map((one) => [
+        one,
+        (renamed as Record<string, string>)[one] ?? one.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      ]),
+    );
+    this.columns = Array.from(this.#columns, ([one, column]) => `${column} AS ${one}`).join(", ");
+  }
+
+  column(name: string): string {
+    return this.#columns.get(name) ?? name;
+  }
+
+  /** @param rest what follows the table's name */
+  select(db: Sql, rest: string, ...args: SqlValue[]): Row[] {
+    return db.sql<Row>(`SELECT ${this.columns} FROM ${this.name} ${rest}`, ...args);
+  }
+
+  /** Adds a row; what is `undefined` is as the table has it. @param rest `ON CONFLICT` or `RETURNING` */
+  insert<Returned extends object = Row>(db: Sql, row: Partial<Row>, rest = ""): Returned[] {
+    const given = givenOf(row);
+    const names = given.map(([name]) => this.column(name)).join(", ");
+    const places = given.map(() => "?").join(", ");
+    const query = `INSERT INTO ${this.name} (${names}) VALUES (${places}) ${rest}`;
+    return db.sql<Returned>(query, ...given.map(([, value]) => value));
+  }
+
+  /** Adds a row. @returns it, as it is stored */
+  add(db: Sql, row: Partial<Row>): Row {
+    return this.insert(db, row, `RETURNING ${this.columns}`)[0] as Row;
+  }
+
+  /** Adds a row, or gives the one that is in conflict by this index all values of the new one. */
+  put(db: Sql, row: Partial<Row>, index: string): void {
+    const sets = givenOf(row).map(([name]) => `${this.column(name)} = excluded.${this.column(name)}`);
+    this.insert(db, row, `ON CONFLICT ${index} DO UPDATE SET ${sets.join(", ")}`);
+  }
+
+  /** Writes some columns; what is `undefined` stays as it is. @returns whether there was such a row */
+  update(db: Sql, changes: Partial<Row>, where: string, ...args: SqlValue[]): boolean {
+    const given = givenOf(changes);
+    const sets = given.map(([name]) => `${this.column(name)} = ?`).join(", ");
+    const query = `UPDATE ${this.name} SET ${sets} WHERE ${where} RETURNING 1`;
+    return db.sql(query, ...given.map(([, value]) => value), ...args).length > 0;
+  }
+}
+
+function givenOf(row: object): [name: string, value: SqlValue][] {
+  return Object.entries(row).filter((entry): entry is [string, SqlValue] => entry[1] !== undefined);
+}
+
+/** The table of rows that have these names, between blanks. The compiler refuses one that is none, and misses one that is not there. */
+export function tableOf<Row extends object>() {
+  return <TEXT extends string>(name: string, ...texts: (TEXT & AllOf<keyof Row & string, TEXT>)[]): Table<Row> =>
+    new Table(
+      name,
+      texts.flatMap((text) => text.split(" ")),
+    );
+}
