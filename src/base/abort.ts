@@ -17,3 +17,20 @@ export function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): P
   signal.addEventListener("abort", stop, { once: true });
   return Promise.race([work(), stopped.promise]).finally(() => signal.removeEventListener("abort", stop));
 }
+
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+/** Waits for `work`, but not longer than until the signal aborts: then it rejects with its reason. */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}

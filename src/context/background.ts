@@ -1,3 +1,4 @@
+import { unlessAborted } from "../base/abort.ts";
 import { type CompactionOutcome, OTHER_WAY, type Prepared } from "./compaction-job.ts";
 
 type Result = Prepared | Extract<CompactionOutcome, { ok: false }>;
@@ -67,11 +68,7 @@ export class BackgroundWork {
   async wait(session: string, signal: AbortSignal): Promise<void> {
     const work = this.#work.get(session);
     if (work === undefined || signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const stop = () => resolve();
-    signal.addEventListener("abort", stop, { once: true });
-    await Promise.race([work.done, promise]);
-    signal.removeEventListener("abort", stop);
+    await unlessAborted(() => work.done, signal);
   }
 
   /** The conversation has gone another way: stops what is under way for a session. */

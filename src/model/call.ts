@@ -1,5 +1,5 @@
 import type { LanguageModel, LanguageModelStreamPart, TimeoutConfiguration, ToolSet } from "ai";
-import { unlessAborted } from "../base/abort.ts";
+import { aborted, unlessAborted } from "../base/abort.ts";
 import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { sleep, backOff } from "../base/time.ts";
@@ -223,7 +223,7 @@ async function askAbove(
     if (signal.aborted) return undefined;
     if (!PerdureError.is(thrown, "host_stopped")) throw thrown;
     // The turn goes on at the next start. It must not end before this life does.
-    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    await aborted(signal);
     return undefined;
   }
 }

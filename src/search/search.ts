@@ -1,3 +1,4 @@
+import { untilAborted } from "../base/abort.ts";
 import { PerdureError } from "../base/error.ts";
 import { firstChars } from "../message/cut-value.ts";
 import type { Role, UIMessage } from "../message/types.ts";
@@ -278,13 +279,8 @@ export class SessionSearch {
     this.#catchingUp ??= this.#host.keepAwake(this.#indexAll()).finally(() => {
       this.#catchingUp = undefined;
     });
-    if (signal === undefined) return this.#catchingUp;
     // Who gives up waiting does not stop it: others wait, and the next search needs it.
-    await new Promise<void>((resolve, reject) => {
-      const stop = () => reject(signal.reason as Error);
-      signal.addEventListener("abort", stop, { once: true });
-      this.#catchingUp?.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-    });
+    await untilAborted(this.#catchingUp, signal);
   }
 
   async #indexAll(): Promise<void> {

@@ -1,6 +1,7 @@
+import { untilAborted } from "../base/abort.ts";
 import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
-import { sleep, type Clock } from "../base/time.ts";
+import { type Clock, sleep, systemClock } from "../base/time.ts";
 import { CONTINUE_PROMPT } from "../turn/step/continue-prompt.ts";
 import type { Model, ModelCallOptions, ModelPrompt, ModelStreamPart, ModelTool } from "./model-types.ts";
 import { finishReasonOf, toContent, toPieces, usageOf, type ScriptedReply } from "./scripted-reply.ts";
@@ -58,7 +59,7 @@ export interface ScriptedModel extends Model {
  * fails with `bad_state`. An abort ends a call with the signal's reason, as a provider's `fetch` does.
  */
 export function scriptedModel(script: Script, options: ScriptedModelOptions = {}): ScriptedModel {
-  const { clock = realClock, provider = "scripted", modelId = "scripted" } = options;
+  const { clock = systemClock, provider = "scripted", modelId = "scripted" } = options;
   const calls: (RecordedCall & { status: RecordedCall["status"] })[] = [];
 
   function record(kind: RecordedCall["kind"], settings: ModelCallOptions) {
@@ -211,22 +212,3 @@ function beforeTheCut(prompt: ModelPrompt): ModelPrompt {
     last?.role === "user" && last.content.some((part) => part.type === "text" && part.text === CONTINUE_PROMPT);
   return asked ? prompt.slice(0, -2) : prompt;
 }
-
-function untilAborted<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
-  if (signal === undefined) return work;
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason);
-    if (signal.aborted) return stop();
-    signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
-}
-
-/** Unlike the clock of a host it does keep the process alive: a real call in flight would. */
-const realClock: Clock = {
-  now: () => Date.now(),
-  after(ms, work) {
-    const timer = setTimeout(work, ms);
-    return () => clearTimeout(timer);
-  },
-};

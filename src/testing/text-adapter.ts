@@ -1,6 +1,8 @@
 import type { DefaultMessageMetadataByModality, ModelMessage, TextAdapter, TokenUsage } from "@tanstack/ai";
+import { untilAborted } from "../base/abort.ts";
 import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
+import { sleep, systemClock } from "../base/time.ts";
 
 /**
  * A piece of what a scripted model says. A text is sent; a promise is waited for (a gate in the hands of the test); a
@@ -192,7 +194,7 @@ async function* callTool(call: TextToolCall, turn: TextTurn, messageId: string, 
 async function* speak(pieces: string | readonly TextPiece[], turn: TextTurn, signal: AbortSignal | undefined) {
   for (const piece of typeof pieces === "string" ? [pieces] : pieces) {
     signal?.throwIfAborted();
-    if (turn.delayMs !== undefined) await untilAborted(wait(turn.delayMs), signal);
+    if (turn.delayMs !== undefined) await sleep(systemClock, turn.delayMs, signal);
     if (typeof piece === "string") yield piece;
     else await untilAborted(Promise.resolve(typeof piece === "function" ? piece() : piece), signal);
   }
@@ -244,18 +246,4 @@ function wholeUsage(usage: NonNullable<TextTurn["usage"]>): TokenUsage {
  */
 function chunk(type: string, fields: object): AdapterChunk {
   return { type, timestamp: Date.now(), ...fields } as unknown as AdapterChunk;
-}
-
-function wait(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work;
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason as Error);
-    if (signal.aborted) return stop();
-    signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }

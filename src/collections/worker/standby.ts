@@ -1,3 +1,4 @@
+import { aborted } from "../../base/abort.ts";
 import { PerdureError } from "../../base/error.ts";
 import type { Clock } from "../../base/time.ts";
 import { asError, notify } from "../retry.ts";
@@ -82,9 +83,4 @@ export function standBy(id: string, options: StandbyOptions): Hold {
     dispose,
     [Symbol.asyncDispose]: dispose,
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

@@ -1,5 +1,6 @@
 import type { Experimental_DownloadFunction as DownloadFunction } from "ai";
 import { createDownload } from "../../base/ai-sdk.ts";
+import { concat } from "../../base/bytes.ts";
 import { PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { createGuardedFetch, type GuardedFetchOptions } from "./guarded-fetch.ts";
@@ -67,11 +68,5 @@ async function readUpTo({ body }: Response, maxBytes: number, host: string): Pro
     if (size > maxBytes) throw new PerdureError("limit", `The file at ${host} is larger than ${maxBytes} bytes.`);
     chunks.push(chunk);
   }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
+  return concat(chunks);
 }

@@ -5,7 +5,7 @@ import { addBodyRef, dropBodyRef, insertBody, readBodyChunks, readBodyHead } fro
 import type { FileMeta, FileRow } from "../../store/file.ts";
 import type { LargeFiles } from "./large-files.ts";
 import { posixError } from "./posix-error.ts";
-import { concat } from "./text.ts";
+import { concat } from "../../base/bytes.ts";
 
 /** Files of up to this many bytes stand in their own row. */
 const ROW_BYTES = 8 * 1024;

@@ -1,7 +1,8 @@
 import { sha256 } from "../../base/hash.ts";
 import type { AgentHost } from "../../port.ts";
 import { deleteCell, readCell, writeCell } from "../../store/cell.ts";
-import { concat, encodeText } from "./text.ts";
+import { concat } from "../../base/bytes.ts";
+import { encodeText } from "./text.ts";
 
 /**
  * Where files go that are too large for the agent's database. Names are given by the workspace, begin with what is

@@ -1,7 +1,8 @@
 import type { FileStat, SandboxFiles } from "../sandbox/sandbox.ts";
 import { joinPath, normalizePath } from "./path.ts";
 import { posixError, posixNameOf } from "./posix-error.ts";
-import { concat, textOf } from "./text.ts";
+import { concat } from "../../base/bytes.ts";
+import { textOf } from "./text.ts";
 
 /** The least that files can be made of: the methods of `WorkspaceLike`, sync or async. */
 export interface MinimalFiles {

@@ -1,3 +1,4 @@
+import { concat } from "../../base/bytes.ts";
 import { posixError } from "./posix-error.ts";
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -46,19 +47,7 @@ export async function collectStream(stream: ReadableStream<Uint8Array>, max: num
     }
     chunks.push(value);
   }
-  return concat(chunks, size);
-}
-
-export function concat(chunks: readonly Uint8Array[], size?: number): Uint8Array {
-  const [only] = chunks;
-  if (chunks.length === 1 && only !== undefined) return only;
-  const whole = new Uint8Array(size ?? chunks.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
+  return concat(chunks);
 }
 
 /** A file that may not be as large as that. */

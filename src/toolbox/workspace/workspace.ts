@@ -11,7 +11,8 @@ import { posixError, posixNameOf } from "./posix-error.ts";
 import { checkNamespace, listenersOf, realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
 import { diffVersions, restoreTo, sameBytes, versionOf } from "./restore.ts";
 import { sortInPieces } from "./sort-in-pieces.ts";
-import { collectStream, concat, encodeText, streamOf, textOf, tooLarge } from "./text.ts";
+import { concat } from "../../base/bytes.ts";
+import { collectStream, encodeText, streamOf, textOf, tooLarge } from "./text.ts";
 import type {
   PageOptions,
   PointChange,

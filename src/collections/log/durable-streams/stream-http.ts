@@ -1,3 +1,4 @@
+import { linkSignals } from "../../../base/abort.ts";
 import { PerdureError, errorText } from "../../../base/error.ts";
 import { pause, backOff } from "../../../base/time.ts";
 
@@ -168,8 +169,7 @@ export class StreamHttp {
     const { headers, fetch: send = fetch } = this.#address;
     this.#signal.throwIfAborted();
     const cut = new AbortController();
-    const abort = () => cut.abort(this.#signal.reason);
-    this.#signal.addEventListener("abort", abort);
+    const unlink = linkSignals([this.#signal], cut);
     const timer = setTimeout(() => cut.abort(new Trouble(`${this.url} did not answer in time.`)), timeoutMs);
     try {
       const own = typeof headers === "function" ? await headers() : headers;
@@ -186,7 +186,7 @@ export class StreamHttp {
       throw new Trouble(`${this.url} cannot be reached: ${errorText(error)}`, { cause: error });
     } finally {
       clearTimeout(timer);
-      this.#signal.removeEventListener("abort", abort);
+      unlink();
     }
   }
 

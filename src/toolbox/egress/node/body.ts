@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { concat } from "../../../base/bytes.ts";
 import { PerdureError } from "../../../base/error.ts";
 
 /** What the host can undo, and so asks for. */
@@ -47,7 +48,7 @@ export async function readBody(message: IncomingMessage, maxBytes: number, hasBo
       throw new PerdureError("call_failed", "The response could not be decompressed.", { cause: thrown });
     }
   }
-  return { bytes: join(chunks, size), decoded: unpack !== undefined };
+  return { bytes: concat(chunks), decoded: unpack !== undefined };
 }
 
 function decoderOf(encoding: string | undefined): Transform | undefined {
@@ -65,16 +66,6 @@ function decoderOf(encoding: string | undefined): Transform | undefined {
 function isZlib(thrown: unknown): boolean {
   const code = typeof thrown === "object" && thrown !== null && "code" in thrown ? String(thrown.code) : "";
   return code.startsWith("Z_") || code.startsWith("ERR__ERROR_");
-}
-
-function join(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
 }
 
 function tooLarge(maxBytes: number): PerdureError {

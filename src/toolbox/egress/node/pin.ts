@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction, type Socket } from "node:net";
+import { untilAborted } from "../../../base/abort.ts";
 import { PerdureError } from "../../../base/error.ts";
 import { addressKind, canonicalAddress } from "../address.ts";
 import type { Engine } from "../engine.ts";
@@ -54,19 +55,11 @@ async function resolveAll(
   host: string,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  signal.throwIfAborted();
-  let stop = () => {};
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", stop, { once: true });
-  });
   try {
-    return await Promise.race([(engine.resolve ?? systemResolve)(host), aborted]);
+    return await untilAborted((engine.resolve ?? systemResolve)(host), signal);
   } catch (thrown) {
     signal.throwIfAborted();
     throw new PerdureError("call_failed", `The name ${host} could not be resolved.`, { cause: thrown });
-  } finally {
-    signal.removeEventListener("abort", stop);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { aborted } from "../../../base/abort.ts";
 import { PerdureError } from "../../../base/error.ts";
 import { retry } from "../../../work/retry.ts";
 import { type Clock, within } from "../../../base/time.ts";
@@ -84,8 +85,7 @@ export class McpConnection {
     const { pending } = this;
     if (pending !== undefined) return pending;
     const { signal } = this.#stop;
-    const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    const work = this.#options.hold(Promise.race([this.#connect(signal), stopped]));
+    const work = this.#options.hold(Promise.race([this.#connect(signal), aborted(signal)]));
     const settled = work
       .catch((thrown: unknown) => this.fail(thrown))
       .finally(() => {

@@ -1,4 +1,5 @@
 import type { CDPSession, Page } from "playwright-core";
+import { untilAborted } from "../../../../base/abort.ts";
 import { errorText, PerdureError } from "../../../../base/error.ts";
 import type { BrowserEgress, BrowserSession, BrowserSettings, CallOptions, PageView } from "../browser-options.ts";
 import { readPage } from "./read-page.ts";
@@ -289,17 +290,12 @@ export class PagesOfSession implements BrowserSession {
     if (this.#closed) throw new PerdureError("bad_state", "The browser session was closed. Open a page again.");
     signal?.throwIfAborted();
     this.#touch();
-    let stop = (): void => undefined;
-    const aborted = new Promise<never>((_, reject) => {
-      stop = () => reject(new PerdureError("call_failed", "The call was stopped."));
-      signal?.addEventListener("abort", stop, { once: true });
-    });
     try {
-      return await Promise.race([work(), aborted]);
+      return await untilAborted(work(), signal);
     } catch (thrown) {
+      if (signal?.aborted === true) throw new PerdureError("call_failed", "The call was stopped.");
       throw this.#failure(thrown, "The browser could not do that");
     } finally {
-      signal?.removeEventListener("abort", stop);
       this.#touch();
     }
   }
