@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { eventually, tempDir } from "../host/open-host.ts";
 import { PerdureError } from "perdure";
+import { subscribe } from "perdure/node";
 import { manualClock } from "perdure/testing";
 import { type ChatClient, textIn, TRANSCRIPT, user } from "./client.ts";
 import { openChat } from "./harness.ts";
@@ -93,6 +94,35 @@ test("who comes while an answer waits for room is given all of it, also what was
   await b.done("r1");
   const said = b.of("r1").map(({ body }) => /"delta":"([^"]*)"/.exec(body ?? "")?.[1] ?? "");
   expect(said.join("")).toBe("before after");
+});
+
+test("who asked in a life that ran out of room hears in the next one that its message became part of another", async () => {
+  const clock = manualClock();
+  const ticks = setInterval(() => void clock.advance(50), 5);
+  onTestFinished(() => clearInterval(ticks));
+  const lives: string[] = [];
+  onTestFinished(subscribe("agent:evicted", ({ agent }) => void lives.push(agent)));
+  const chat = await openChat({ messageConcurrency: "merge", host: { clock, idleMs: 500 } });
+  const [a, b] = [await chat.connect(), await chat.connect()];
+  a.request("r1", [user("u1")]);
+  const stage = await chat.stage();
+  stage.say("before ");
+  await a.said("r1", "before ");
+  a.request("r2", [user("u1"), user("u2")]);
+  await a.flushed();
+  const { host } = (await roomOf(chat)).chat;
+  host.tx = () => {
+    throw new PerdureError("disk_full", "No room.");
+  };
+  stage.say("lost ").end();
+  await eventually(() => lives.length > 0, "the end of the life");
+  chat.takeErrors();
+  b.request("r3", [user("u3")]);
+  expect(await a.done("r2")).toMatchObject({ outcome: "skipped" });
+  (await chat.stage()).say("after").end();
+  await a.done("r1");
+  (await chat.stage()).say("both").end();
+  expect(await b.done("r3")).toMatchObject({ outcome: "completed" });
 });
 
 const UNSTORED: readonly (readonly [what: string, act: (client: ChatClient) => void])[] = [

@@ -139,7 +139,9 @@ export function accept(all: Conversations, wish: TurnInput): TurnRow | undefined
   host.afterTx((committed) => {
     if (!committed) return;
     for (const skipped of overlap?.skip ?? []) {
-      output.skipped(skipped, all.origins.get(skipped.id), false);
+      // Who asked in an earlier life is not known any more, and waits all the same.
+      const asker = all.origins.get(skipped.id);
+      output.skipped(skipped, asker, asker === undefined);
       all.origins.delete(skipped.id);
     }
     if (origin !== undefined) all.origins.set(turn.id, origin);
