@@ -2,7 +2,7 @@ import { type ModuleRef, parseSource, relativeTarget } from "./parse-source.ts";
 import { sourceFiles } from "./source-tree.ts";
 
 /** Files that still know each other by type. A place leaves this list when its knot is undone; none is added. */
-const TIED: readonly string[] = ["src/agent/chat-feature.ts", "src/agent/session-frames.ts", "src/turn/"];
+const TIED: readonly string[] = ["src/turn/"];
 
 /**
  * No group of files in `src/` imports itself in a circle, by types neither: files that know each other's types can only

@@ -1,16 +1,12 @@
 import { PerdureError } from "../base/error.ts";
 import type { Work } from "../work/work.ts";
 import { storeIdentity } from "../base/identity.ts";
-import { Audience } from "../live/audience.ts";
+import { type ChatRoom, openRoom } from "../live/chat-room.ts";
 import { noOlderFrame, olderFrame } from "../live/conversation-frames.ts";
-import { LiveChat } from "../live/live-chat.ts";
-import { Resume } from "../live/resume.ts";
-import { SessionNews } from "../live/session-news.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost, Socket } from "../port.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import { persist } from "../turn/intake/accept.ts";
-import { Conversations } from "../turn/engine/conversations.ts";
 import type { ChatHooks } from "../turn/engine/chat-types.ts";
 import { isOfSession } from "../turn/engine/mend.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/intake/judge-answer.ts";
@@ -19,7 +15,7 @@ import { findAsked, type ToolAnswer } from "../turn/intake/tool-answers.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { sessionIn, wantsPages } from "../wire/history.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
-import type { ContextState, SessionOp } from "../wire/session-frames.ts";
+import type { SessionOp } from "../wire/session-frames.ts";
 import { type Ask, askHook, type Caller, readOnlyError, type Refusal } from "./authorize.ts";
 import { BACKGROUND_ROUTES, STOPPED_BY_PERSON } from "./chat-background-http.ts";
 import { FILE_ROUTES } from "./chat-files.ts";
@@ -56,15 +52,6 @@ export const CHAT_ROUTES: readonly Route<ChatDoor & { readonly host: AgentHost }
 
 type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining" | "features" | "connections">;
 
-/** A chat and those who listen to it. */
-export interface ChatRoom {
-  readonly chat: Conversations;
-  readonly live: LiveChat;
-  readonly resume: Resume;
-  readonly audience: Audience;
-  readonly news: SessionNews;
-}
-
 /** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
 export class ChatFeature implements Feature {
   readonly #own: ChatOwner;
@@ -86,11 +73,14 @@ export class ChatFeature implements Feature {
   }
 
   get room(): ChatRoom {
-    return (this.#room ??= openRoom(
-      this.#own,
-      this.#hooks(),
-      (session) => this.#servant()?.contextState(session) ?? null,
-    ));
+    const own = this.#own;
+    return (this.#room ??= openRoom(own.host, this.#hooks(), {
+      work: { changed: () => own.rearm(), stopped: () => own.draining },
+      context: (session) => this.#servant()?.contextState(session) ?? null,
+      moved: (socket) => {
+        for (const feature of own.features) feature.moved?.(own.connections.of(socket));
+      },
+    }));
   }
 
   get work(): Work {
@@ -167,39 +157,6 @@ export class ChatFeature implements Feature {
     this.#room?.chat.halt(reason);
     this.#room?.live.halt();
   }
-}
-
-function openRoom(own: ChatOwner, hooks: ChatHooks, context: (session: string) => ContextState | null): ChatRoom {
-  const audience = new Audience(
-    () => own.host.sockets.all(),
-    () => chat.transcripts.current,
-  );
-  const live = new LiveChat(
-    audience,
-    () => chat,
-    () => resume,
-  );
-  const over = (turnId: string) => {
-    hooks.over?.(turnId);
-    news.changed({ kind: "turn" });
-  };
-  const repairToolPart: ChatHooks["repairToolPart"] = (part, message) => {
-    try {
-      return hooks.repairToolPart(part, message);
-    } catch (thrown) {
-      hooks.failed(thrown);
-      return undefined;
-    }
-  };
-  const work = { changed: () => own.rearm(), stopped: () => own.draining };
-  const chat: Conversations = new Conversations(own.host, { ...hooks, over, repairToolPart }, live, work);
-  const resume: Resume = new Resume(chat, audience, live);
-  const moved = (socket: Socket) => {
-    for (const feature of own.features) feature.moved?.(own.connections.of(socket));
-  };
-  const news: SessionNews = new SessionNews(chat, audience, () => resume, context, moved);
-  live.onSessions = (change) => news.changed(change);
-  return { chat, live, resume, audience, news };
 }
 
 function noSession(): PerdureError {

@@ -1,7 +1,7 @@
 import { unitsOfText } from "../context/text-units.ts";
 import type { SessionChange, SessionDesk } from "../session/session-desk.ts";
 import { emptySubmitted } from "../store/submission.ts";
-import type { ChatRoom } from "./chat-feature.ts";
+import type { ChatRoom } from "../live/chat-room.ts";
 
 /** Sessions that stand on a chat: their turns end with them, and clients hear of what becomes of them. */
 export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {

@@ -5,16 +5,16 @@ import type { AgentMessengers, MessengerAgent } from "../messenger/messengers.ts
 import { hasAnyDelivery } from "../store/delivery.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { Work } from "../work/work.ts";
-import type { Agent } from "./agent.ts";
 import { authorize, type RequestCaller } from "./authorize.ts";
 import { runFor } from "./context.ts";
-import type { Feature } from "./feature.ts";
+import type { Feature, OwnAgent, parts } from "./feature.ts";
 import { judgeOf, type Judging } from "./judge.ts";
 import type { AgentParts } from "./parts.ts";
 import { type Route, type RouteTable, routeTable } from "./routes.ts";
 
 /** What an agent says of its messengers, and of who may do what. */
 interface MessengerPolicy extends Judging {
+  readonly [parts]: OwnAgent;
   getMessengers(): Messengers | Promise<Messengers>;
   mayOnlyRead(identity: Identity | undefined): boolean;
 }
@@ -48,7 +48,7 @@ export const MESSENGER_ROUTES: readonly Route<MessengerFeature>[] = [
  * agent without messengers costs nothing.
  */
 export class MessengerFeature implements Feature {
-  readonly #agent: MessengerPolicy & Agent<object>;
+  readonly #agent: MessengerPolicy;
   readonly #base: MessengerPolicy;
   readonly #own: AgentParts<unknown>;
   readonly #chat: () => Conversations;
@@ -57,12 +57,7 @@ export class MessengerFeature implements Feature {
   loaded: AgentMessengers | undefined;
 
   /** @param base whose rules and messengers are none: it is not asked */
-  constructor(
-    own: AgentParts<unknown>,
-    agent: MessengerPolicy & Agent<object>,
-    base: MessengerPolicy,
-    chat: () => Conversations,
-  ) {
+  constructor(own: AgentParts<unknown>, agent: MessengerPolicy, base: MessengerPolicy, chat: () => Conversations) {
     this.#own = own;
     this.#agent = agent;
     this.#base = base;

@@ -4,7 +4,7 @@ import { type EraseScope, sessionsIn } from "../erase/erase-plan.ts";
 import type { MediaMover } from "../media/media.ts";
 import type { SessionManager } from "../session/session-manager.ts";
 import { openTurns } from "../store/turn.ts";
-import type { ChatRoom } from "./chat-feature.ts";
+import type { ChatRoom } from "../live/chat-room.ts";
 import { turnNow } from "./turn-now.ts";
 
 /** What erasing takes from the agent around it. */

@@ -1,6 +1,6 @@
 import type { ContextReport } from "../wire/session-types.ts";
 import { PerdureError } from "../base/error.ts";
-import type { ChatRoom } from "./chat-feature.ts";
+import type { ChatRoom } from "../live/chat-room.ts";
 import { firstChars } from "../message/cut-value.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";

@@ -15,7 +15,7 @@ import { sessionNamed } from "../turn/engine/conversations.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/intake/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
 import { countElsewhere } from "./cause.ts";
-import type { ChatRoom } from "./chat-feature.ts";
+import type { ChatRoom } from "../live/chat-room.ts";
 import { noteWaiting, refuseCircle } from "./circle.ts";
 import { currentAgent } from "./context.ts";
 import { parts } from "./feature.ts";

@@ -1,5 +1,6 @@
 // The chat inside of an agent under test, for what no client and no public method can do yet at that moment.
-import { ChatFeature, type ChatRoom } from "../../src/agent/chat-feature.ts";
+import { ChatFeature } from "../../src/agent/chat-feature.ts";
+import type { ChatRoom } from "../../src/live/chat-room.ts";
 import { parts } from "../../src/agent/feature.ts";
 import type { TestChat } from "./harness.ts";
 

@@ -4,7 +4,7 @@ import type { AgentHost } from "../../port.ts";
 import { runOfTurn, type RunRow, setRunMilestones, setRunProgress } from "../../store/run.ts";
 import type { AgentProgress } from "../../wire/agent-tool-frames.ts";
 import { writeJson } from "../../wire/json.ts";
-import type { ChatRoom } from "../chat-feature.ts";
+import type { ChatRoom } from "../../live/chat-room.ts";
 import type { AgentToolMilestone, AgentToolProgress, AgentToolProgressSnapshot } from "./types.ts";
 
 /** Reports of one run within this time become one; the last of them wins. */

@@ -15,7 +15,7 @@ import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
 import { accept, givenIdentity } from "../../turn/intake/accept.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { writeJson } from "../../wire/json.ts";
-import type { ChatRoom } from "../chat-feature.ts";
+import type { ChatRoom } from "../../live/chat-room.ts";
 import { parentPath } from "../sub-agents.ts";
 import { askAbove } from "./ask-above.ts";
 import { ChildProgress } from "./child-progress.ts";
