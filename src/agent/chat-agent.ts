@@ -40,6 +40,7 @@ import type { Caller } from "./authorize.ts";
 import { countElsewhere, countTurn } from "./cause.ts";
 import { ChatParts } from "./chat-parts.ts";
 import type { Connection } from "./connection.ts";
+import { type ChannelContext, channelOfTurn, type Channels } from "./channel-policy.ts";
 import { currentAgent, runFor } from "./context.ts";
 import { parts } from "./feature.ts";
 import { MessengerFeature } from "./messenger-feature.ts";
@@ -95,7 +96,7 @@ export abstract class ChatAgent<
     const repair = (part: Part, message: UIMessage) => this.repairInterruptedToolPart(part, message);
     const chat = new ChatParts(own, this, ChatAgent.prototype, repair);
     const messengers = new MessengerFeature(own, this, ChatAgent.prototype, () => chat.chat);
-    chat.turnOver = () => messengers.loaded?.look();
+    chat.turnOver = () => messengers.turnOver();
     own.features.push(messengers);
     Object.assign(own, { chat, messengers });
   }
@@ -505,6 +506,19 @@ export abstract class ChatAgent<
     return {};
   }
 
+  /**
+   * What holds for turns of one channel, in a `Think`: `web` is where clients of the agent are, the others are the names of
+   * `getMessengers()`. Asked in each turn.
+   */
+  configureChannels(): Channels {
+    return {};
+  }
+
+  /** Where the turn that runs was asked for. Undefined outside of turns, and in those that code asks for. */
+  get activeChannel(): ChannelContext | undefined {
+    return channelOfTurn(this[parts].host, currentAgent().turn);
+  }
+
   /** In a turn that somebody at a messenger asked for: who, and where. The same after a restart. */
   getMessengerContext(): MessengerContext | undefined {
     return this[parts].messengers.loaded?.context(currentAgent().turn);
@@ -515,8 +529,9 @@ export abstract class ChatAgent<
    * of the process. With a `key` it is said once. @returns false when it was said before
    * @throws PerdureError `bad_input`, `not_found` for a messenger that there is not
    */
-  async deliverNotice(text: string, options: NoticeOptions): Promise<boolean> {
-    return (await this[parts].messengers.load()).notice(text, options);
+  async deliverNotice(text: string, options: NoticeOptions = {}): Promise<boolean> {
+    const { turn } = currentAgent();
+    return (await this[parts].messengers.load()).notice(text, options, turn);
   }
 
   /** What was delivered at messengers from this agent, has to be, or failed: the newest first, at most `limit` (100). */

@@ -5,6 +5,7 @@ import type { AgentMessengers, MessengerAgent } from "../messenger/messengers.ts
 import { hasAnyDelivery } from "../store/delivery.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { Work } from "../work/work.ts";
+import { type ChannelHooks, checkChannels } from "./channel-policy.ts";
 import { authorize, type RequestCaller } from "./authorize.ts";
 import { runFor } from "./context.ts";
 import type { Feature, OwnAgent, parts } from "./feature.ts";
@@ -13,7 +14,7 @@ import type { AgentParts } from "./parts.ts";
 import { type Route, type RouteTable, routeTable } from "./routes.ts";
 
 /** What an agent says of its messengers, and of who may do what. */
-interface MessengerPolicy extends Judging {
+interface MessengerPolicy extends Judging, ChannelHooks {
   readonly [parts]: OwnAgent;
   getMessengers(): Messengers | Promise<Messengers>;
   mayOnlyRead(identity: Identity | undefined): boolean;
@@ -75,14 +76,27 @@ export class MessengerFeature implements Feature {
   started(): void | Promise<void> {
     const { host } = this.#own;
     const declares = this.#agent.getMessengers !== this.#base.getMessengers;
+    if (!declares && host.path.length === 1) this.#checkChannels([]);
     if (declares || (!host.blank && hasAnyDelivery(host)))
       return this.load().then((messengers) => messengers.started(declares));
+  }
+
+  #checkChannels(messengers: readonly string[]): void {
+    if (this.#agent.configureChannels !== this.#base.configureChannels) checkChannels(this.#agent, messengers);
   }
 
   load(): Promise<AgentMessengers> {
     return (this.#loading ??= import("../messenger/messengers.ts").then(
       ({ AgentMessengers: Loaded }) => (this.loaded = new Loaded(this.#around())),
     ));
+  }
+
+  /** A turn has ended, which may have to be told somewhere. */
+  turnOver(): void {
+    const { host } = this.#own;
+    if (this.loaded !== undefined) this.loaded.look();
+    else if (!host.blank && hasAnyDelivery(host))
+      void host.keepAwake(this.load().then((messengers) => messengers.look()));
   }
 
   drain(): void {
@@ -105,7 +119,11 @@ export class MessengerFeature implements Feature {
     return {
       host,
       desk: () => this.#chat(),
-      messengers: () => runFor(host.context, nobody, undefined, () => this.#agent.getMessengers()),
+      messengers: async () => {
+        const defined = await runFor(host.context, nobody, undefined, () => this.#agent.getMessengers());
+        this.#checkChannels(Object.keys(defined));
+        return defined;
+      },
       authorize: async (identity, act, on) => {
         const caller = callerOf(host, identity, this.#agent.mayOnlyRead(identity));
         const refusal = await authorize(judge, caller, { act, on });

@@ -4,6 +4,7 @@ import { type TaskHooks, Tasks } from "../work/tasks.ts";
 import type { ScheduledTaskContext, ScheduledTasks } from "../work/task-types.ts";
 import type { Work } from "../work/work.ts";
 import { newId } from "../base/id.ts";
+import type { DeliverTo } from "../store/delivery.ts";
 import { taskTable } from "../store/task.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { submitMessages } from "../turn/intake/submissions.ts";
@@ -119,19 +120,25 @@ export class TaskFeature implements Feature {
     return {
       agentId: this.#own.host.id,
       as: (work) => declarer.as(work),
-      accept: (prompt, occurrence) => acceptPrompt(declarer.chat(), prompt, occurrence),
+      accept: (prompt, occurrence, deliverTo) => acceptPrompt(declarer.chat(), prompt, occurrence, deliverTo),
       failed: (error) => declarer.failed(error),
     };
   }
 }
 
-function acceptPrompt(chat: Conversations, prompt: string, occurrence: ScheduledTaskContext): void {
+function acceptPrompt(
+  chat: Conversations,
+  prompt: string,
+  occurrence: ScheduledTaskContext,
+  deliverTo: DeliverTo | undefined,
+): void {
   const { taskId, scheduledFor, schedule, timezone, metadata, occurrenceKey } = occurrence;
   const message = { id: newId("msg"), role: "user" as const, parts: [{ type: "text" as const, text: prompt }] };
   try {
     submitMessages(chat, [message], {
       idempotencyKey: `task:${occurrenceKey}`,
       metadata: { taskId, scheduledFor, schedule, timezone, metadata },
+      ...(deliverTo !== undefined && { deliverTo }),
     });
   } catch (thrown) {
     // The occurrence has its turn already, with other words.

@@ -31,6 +31,7 @@ import type { TurnRow } from "../store/turn.ts";
 import { type FileDownloadOptions, fileLoader, type LoadFile } from "../toolbox/egress/file-download.ts";
 import type { PreparedTurn, StepPlan, TurnOf } from "../turn/step/plan.ts";
 import type { StepPolicy } from "../turn/policy.ts";
+import { type ChannelHooks, policyOfTurn } from "./channel-policy.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { type ActionRules, ThinkActions } from "./think-actions.ts";
@@ -64,7 +65,7 @@ export const OUTSIDE: ChatClassifyContext = {
 };
 
 /** What a plan is made from: the part of a `Think` that users write. */
-export interface ThinkHooks extends StepPolicy {
+export interface ThinkHooks extends StepPolicy, ChannelHooks {
   beforeTurn(context: TurnContext): Maybe<TurnConfig>;
   onChatError(error: unknown, context: ChatErrorContext): unknown;
   classifyChatError(error: unknown, context: ChatClassifyContext): Maybe<ChatErrorClassification>;
@@ -286,8 +287,9 @@ export class ThinkPlan {
     const equipment = await equip(this.#equipper(binding), session, {
       ...{ clientTools, resumes: recovering || continuation, tools: this.extraTools.get(requestId) },
     });
-    const tools = equipment.tools();
-    const { prompt } = equipment;
+    const channel = await policyOfTurn(agent, this.#base, this.#host, requestId);
+    const tools = channel.tools(equipment.tools());
+    const prompt = channel.prompt(equipment.prompt);
     let models: readonly LanguageModel[] = [];
     let config: TurnConfig = this.extraConfig.get(requestId) ?? {};
     if (config.model === undefined) models = asList(await agent.getModel());
@@ -323,14 +325,14 @@ export class ThinkPlan {
       models: config.model === undefined ? models : asList(config.model),
       instructions: instructions ?? prompt + onTools(all),
       renew: async () => {
-        const renewed = await equipment.renew();
+        const renewed = channel.prompt(await equipment.renew());
         // What was summarised can be searched from now on, not only from the next turn: that would change the request again.
-        const now = { ...equipment.tools(), ...given };
+        const now = { ...channel.tools(equipment.tools()), ...given };
         return { tools: now, instructions: instructions ?? renewed + onTools(now) };
       },
       tools: all,
       messages: config.messages,
-      maxSteps: checkMaxSteps(config.maxSteps ?? agent.getMaxSteps()),
+      maxSteps: checkMaxSteps(config.maxSteps ?? channel.maxTurns ?? agent.getMaxSteps()),
       stopWhen: config.stopWhen === undefined ? [] : asList(config.stopWhen),
       sendReasoning: config.sendReasoning ?? agent.sendReasoning,
       config,

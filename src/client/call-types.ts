@@ -34,6 +34,7 @@ type FrameworkMethod =
   | `persistMessages`
   | `saveMessages`
   | `getMessengers`
+  | `configureChannels`
   | `getMessengerContext`
   | `deliverNotice`
   | `listDeliveries`

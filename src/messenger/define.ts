@@ -1,6 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
 import type { HostedAgentClass } from "../port.ts";
+import { WEB } from "../store/delivery.ts";
 import type { DeliveryTerms } from "./courier.ts";
 import type { Author, Channel, MessengerEvent, Place } from "./channel.ts";
 
@@ -102,6 +103,7 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
   const paths = new Map<string, string>();
   for (const [id, definition] of Object.entries(messengers)) {
     const fail = (why: string) => new PerdureError("bad_config", `The messenger "${id}" ${why}`);
+    if (id === WEB) throw fail("must have another name: that one is where clients of the agent are.");
     if (!ID.test(id)) throw fail("must have a name of letters, digits, - and _.");
     if (typeof (definition as unknown) !== "object" || !("channel" in definition))
       throw fail("is none. Make it with messenger().");

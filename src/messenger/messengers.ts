@@ -2,6 +2,7 @@ import { PerdureError } from "../base/error.ts";
 import type { AgentHost, AgentPath, HostedAgentClass } from "../port.ts";
 import {
   deleteDelivery,
+  deliveryOfTurn,
   type DeliveryKind,
   type DeliveryRow,
   type DeliveryState,
@@ -9,6 +10,7 @@ import {
   partsOf,
   readDelivery,
   reopenDelivery,
+  WEB,
 } from "../store/delivery.ts";
 import type { Work } from "../work/work.ts";
 import type { Place } from "./channel.ts";
@@ -61,9 +63,14 @@ export interface Delivery {
 
 /** What is said without a turn. */
 export interface NoticeOptions {
-  /** The messenger. */
-  readonly channel: string;
-  readonly thread: string;
+  /** The messenger; `web`: the conversation itself, as clients see it. Default: where the turn that runs was asked for, else `web`. */
+  readonly channel?: string;
+  /** Default: that of the turn that runs, where it is at the same messenger. */
+  readonly thread?: string;
+  /** Whether it joins the conversation too, so that the model reads it from then on. At `web` it always does. Default false. */
+  readonly informModel?: boolean;
+  /** What it is, for whoever shows the conversation: `metadata.notice` of the message that joins it. Default `notice`. */
+  readonly kind?: "final" | "interim" | "notice" | "command";
   /** Two people, or one and the agent. Default: as it is known of the thread, else true. */
   readonly dm?: boolean;
   /** Says the same thing once, however often it is asked for. */
@@ -120,7 +127,7 @@ export class AgentMessengers implements Work {
         ask: (target, op, payload) => this.#ask(target, op, payload),
         admit: (agentClass, name) => this.#agent.admit(agentClass, name),
         notice: (messenger, place, text, key) => {
-          this.#reception.notice({ messenger, place, text, key });
+          this.#reception.notice({ messenger, place, text, key, kind: "notice", informModel: false });
           this.#look();
         },
         failed: (error) => this.#agent.failed(error),
@@ -226,21 +233,36 @@ export class AgentMessengers implements Work {
   }
 
   /** Says something without a turn, where the conversation of that place lives. @returns false: it was said before */
-  async notice(text: string, { channel, thread, dm, key }: NoticeOptions): Promise<boolean> {
+  async notice(text: string, options: NoticeOptions, turnId: string | undefined): Promise<boolean> {
     if (typeof text !== "string" || text.trim() === "")
       throw new PerdureError("bad_input", "A notice must be a text that is not empty.");
-    const known = this.#agent.host.blank ? undefined : readThread(this.#agent.host, channel, thread);
-    const place: Place = { thread, dm: dm ?? known?.dm ?? true };
+    const { host } = this.#agent;
+    const here = turnId === undefined || host.blank ? undefined : deliveryOfTurn(host, turnId);
+    const { channel = here?.messenger ?? WEB, key, kind = "notice", informModel = false } = options;
+    const said = { text, kind, ...(key !== undefined && { key }) };
+    const session = here === undefined ? {} : { session: here.session };
+    if (channel === WEB) {
+      const made = this.#reception.notice({ ...said, ...session, messenger: WEB, informModel: true });
+      await host.durable();
+      return made;
+    }
+    const isHere = here?.messenger === channel && (options.thread ?? here.thread) === here.thread;
+    const thread = options.thread ?? (isHere ? here.thread : undefined);
+    if (thread === undefined)
+      throw new PerdureError("bad_input", `Say at which \`thread\` of "${channel}" it is to be said.`);
+    const known = host.blank || isHere ? undefined : readThread(host, channel, thread);
+    const dm = options.dm ?? known?.dm ?? (isHere ? (JSON.parse(here.place) as Place).dm : true);
+    const place: Place = { thread, dm };
     if ((await this.#termsOf(channel)) === undefined)
       throw new PerdureError(
         "not_found",
         `There is no messenger "${channel}". getMessengers() names those that there are.`,
       );
-    const notice = { messenger: channel, place, text, ...(key !== undefined && { key }) };
+    const notice = { ...said, ...(isHere && session), messenger: channel, place, informModel };
     const made =
       known === undefined ? await this.answer("notice", notice) : await this.#ask(known.target, "notice", notice);
-    await this.#agent.host.durable();
-    return made !== undefined;
+    await host.durable();
+    return made === true;
   }
 
   list({

@@ -223,25 +223,33 @@ export class Reception {
     });
   }
 
-  /** Stores a text that is to be said there, once per key. @returns its number; undefined: it was said before */
+  /** Stores a text that is to be said there, once per key. Without a place it joins the conversation alone. @returns false: it was said before */
   notice(notice: {
     readonly messenger: string;
-    readonly place: Place;
+    readonly place?: Place;
     readonly text: string;
     readonly key?: string;
     readonly session?: string;
-  }): number | undefined {
+    readonly kind: string;
+    readonly informModel: boolean;
+  }): boolean {
     const desk = this.#agent.desk();
     const { host } = desk;
-    const { messenger, place, text, key, session = desk.transcripts.current } = notice;
+    const { messenger, place, text, key, session = desk.transcripts.current, informModel } = notice;
     const keys = key === undefined ? [] : [`notice:${key}`];
     const createdAt = host.clock.now();
-    return host.tx(() => {
-      if (findInbound(host, messenger, keys) !== undefined) return undefined;
+    return desk.commit(() => {
+      if (findInbound(host, messenger, keys) !== undefined) return false;
       insertInbound(host, messenger, keys, { kind: "notice", turnId: null, at: createdAt });
-      const { thread } = place;
-      const stored = JSON.stringify(place);
-      return insertDelivery(host, { kind: "notice", messenger, thread, place: stored, session, body: text, createdAt });
+      if (place !== undefined) {
+        const where = { messenger, thread: place.thread, place: JSON.stringify(place), session };
+        insertDelivery(host, { kind: "notice", ...where, body: text, createdAt });
+      }
+      if (informModel) {
+        const said = { id: newId("msg"), role: "assistant", metadata: { notice: notice.kind } } as const;
+        persist(desk, [{ ...said, parts: [{ type: "text", text }] }], { session });
+      }
+      return true;
     });
   }
 

@@ -15,8 +15,9 @@ export type {
   RespondTo,
 } from "../messenger/define.ts";
 export type { Delivery, NoticeOptions } from "../messenger/messengers.ts";
+export type { ChannelContext, ChannelPolicy, Channels } from "../agent/channel-policy.ts";
 export type { MessengerContext } from "../messenger/reception.ts";
-export type { DeliveryKind, DeliveryState } from "../store/delivery.ts";
+export type { DeliveryKind, DeliveryState, DeliverTo } from "../store/delivery.ts";
 
 // The port to a network
 export { ChannelError } from "../messenger/channel.ts";

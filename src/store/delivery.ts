@@ -53,6 +53,9 @@ export const deliverySchema: readonly string[] = [
   ) STRICT, WITHOUT ROWID`,
 ];
 
+/** The channel of the agent's own clients. No messenger is called so. */
+export const WEB = "web";
+
 /** What is delivered: the answer of a turn, a question for approval, or a text of the app's own. */
 export type DeliveryKind = "answer" | "question" | "notice";
 /** Where a delivery is. */
@@ -186,6 +189,28 @@ export function openBoundDelivery(db: Sql, turn: { id: string; session: string; 
   const { id: turnId, session, createdAt } = turn;
   insertDelivery(db, {
     ...{ kind: "answer", messenger, thread, place: JSON.stringify(place), session, turnId, createdAt },
+    context: JSON.stringify({ messenger, thread, kind: "code" }),
+  });
+}
+
+/** Where the answer to something that nobody at a messenger asked for goes. */
+export interface DeliverTo {
+  /** The messenger, by the name that the app gave it. */
+  readonly channel: string;
+  readonly thread: string;
+  /** Two people, or one and the agent. Default true. */
+  readonly dm?: boolean;
+}
+
+/** The answer of a turn goes there, and not to the place that its conversation belongs to. */
+export function deliverTurn(
+  db: Sql,
+  turn: { id: string; session: string; createdAt: number },
+  { channel: messenger, thread, dm = true }: DeliverTo,
+): void {
+  const { id: turnId, session, createdAt } = turn;
+  placeDelivery(db, {
+    ...{ kind: "answer", messenger, thread, place: JSON.stringify({ thread, dm }), session, turnId, createdAt },
     context: JSON.stringify({ messenger, thread, kind: "code" }),
   });
 }

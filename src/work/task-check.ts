@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import { encodeJson, isRecord } from "../base/json.ts";
+import type { DeliverTo } from "../store/delivery.ts";
 import { resolveRetry, type RetryOptions } from "./retry.ts";
 import { ALLOWED_SCHEDULES, parseSchedule, type TaskPlan } from "./task-schedule.ts";
 import type { ScheduledTaskContext } from "./task-types.ts";
@@ -16,7 +17,7 @@ export interface CheckedTask {
   readonly retry: Required<RetryOptions>;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly action:
-    | { readonly kind: "prompt"; text(): unknown }
+    | { readonly kind: "prompt"; text(): unknown; readonly deliverTo: DeliverTo | undefined }
     | { readonly kind: "handler"; call(context: ScheduledTaskContext): unknown };
 }
 
@@ -27,7 +28,7 @@ interface TaskDefaults {
   readonly retry: Required<RetryOptions>;
 }
 
-const SETTINGS: readonly string[] = ["schedule", "timezone", "prompt", "handler", "retry", "metadata"];
+const SETTINGS: readonly string[] = ["schedule", "timezone", "prompt", "handler", "retry", "metadata", "deliverTo"];
 const MAX_TASK_ID_LENGTH = 256;
 const MAX_TASKS = 1000;
 
@@ -105,13 +106,24 @@ function actionOf(task: Record<string, unknown>): CheckedTask["action"] {
   if ((prompt === undefined) === (handler === undefined)) {
     throw new Error(`it needs either a prompt or a handler, and has ${prompt === undefined ? "neither" : "both"}`);
   }
+  if (handler !== undefined && task.deliverTo !== undefined) throw new Error("only a prompt has an answer to deliver");
   if (typeof handler === "function")
     return { kind: "handler", call: (context) => Reflect.apply(handler, task, [context]) as unknown };
   if (handler !== undefined) throw new Error(`its handler must be a function, not ${kindOf(handler)}`);
-  if (typeof prompt === "function") return { kind: "prompt", text: () => Reflect.apply(prompt, task, []) as unknown };
+  const deliverTo = placeOf(task.deliverTo);
+  if (typeof prompt === "function")
+    return { kind: "prompt", text: () => Reflect.apply(prompt, task, []) as unknown, deliverTo };
   if (typeof prompt !== "string") throw new Error(`its prompt must be a text or a function, not ${kindOf(prompt)}`);
   if (prompt.trim() === "") throw new Error("its prompt is empty");
-  return { kind: "prompt", text: () => prompt };
+  return { kind: "prompt", text: () => prompt, deliverTo };
+}
+
+function placeOf(given: unknown): DeliverTo | undefined {
+  if (given === undefined) return undefined;
+  if (!isRecord(given) || typeof given.channel !== "string" || typeof given.thread !== "string")
+    throw new Error("its `deliverTo` must be { channel, thread }");
+  const { channel, thread, dm } = given;
+  return { channel, thread, ...(typeof dm === "boolean" && { dm }) };
 }
 
 function kindOf(value: unknown): string {

@@ -1,3 +1,4 @@
+import type { DeliverTo } from "../store/delivery.ts";
 import type { RetryOptions } from "./retry.ts";
 
 // The compiler checks what it can without unions of many thousands. What it lets pass is refused when the agent starts.
@@ -54,6 +55,8 @@ interface TaskSettings {
 interface PromptTask extends TaskSettings {
   /** What the user would have said. Each occurrence is one turn that answers it. A function is asked every time. */
   readonly prompt: string | (() => string | Promise<string>);
+  /** Where the answer is delivered. Default: to the place that the conversation belongs to, if it belongs to one. */
+  readonly deliverTo?: DeliverTo;
   readonly handler?: never;
 }
 
@@ -64,6 +67,7 @@ interface HandlerTask extends TaskSettings {
    */
   readonly handler: (context: ScheduledTaskContext) => unknown;
   readonly prompt?: never;
+  readonly deliverTo?: never;
 }
 
 /** Something that comes again and again: a prompt or a handler, and when. */

@@ -1,4 +1,5 @@
 import { errorText, PerdureError } from "../base/error.ts";
+import type { DeliverTo } from "../store/delivery.ts";
 import type { TaskRow } from "../store/task.ts";
 import { armTask, changeTask, deleteTask, taskTable } from "../store/task.ts";
 import { type Outcome, runCallback } from "./callback.ts";
@@ -20,7 +21,7 @@ export interface TaskHooks {
    * Stores a turn that answers `prompt`, once per occurrence. In a transaction: it starts when that is committed.
    * If it throws, that is taken for trouble of the store, and it is called again.
    */
-  accept(prompt: string, occurrence: ScheduledTaskContext): void;
+  accept(prompt: string, occurrence: ScheduledTaskContext, deliverTo: DeliverTo | undefined): void;
   /** An occurrence was given up. Must not throw. */
   failed(error: unknown): void;
 }
@@ -117,7 +118,7 @@ export class Tasks extends DueWork<string> {
     const row = taskTable.current(host, run);
     if (task === undefined || row === undefined) return undefined;
     if (outcome.ok && typeof outcome.value === "string" && called.action.kind === "prompt") {
-      this.#hooks.accept(outcome.value, occurrence);
+      this.#hooks.accept(outcome.value, occurrence, called.action.deliverTo);
     }
     const error = outcome.ok ? null : errorText(outcome.error);
     const move = moveAfter(row, task, error, host.clock.now(), !wasCutTooOften(row));

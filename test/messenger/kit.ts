@@ -28,6 +28,8 @@ interface HostOptions {
   readonly script?: Script;
   readonly tools?: ToolSet;
   readonly manual?: boolean;
+  /** Besides the one that is talked to. */
+  readonly agents?: Readonly<Record<string, new (host: AgentHost) => Think>>;
   readonly make?: (Base: new (host: AgentHost) => Think) => new (host: AgentHost) => Think;
 }
 
@@ -62,7 +64,7 @@ export interface TelegramKit extends HostKit {
 
 /** Opens a host and wakes the agent, which listens. */
 async function openHost(
-  { script, tools = {}, manual, make }: HostOptions,
+  { script, tools = {}, manual, make, agents }: HostOptions,
   own: { readonly messengers: () => Messengers; readonly id: string; readonly dm: string; readonly clock: ManualClock },
 ): Promise<HostKit> {
   const { clock } = own;
@@ -95,7 +97,7 @@ async function openHost(
   const Talk = make?.(Base) ?? Base;
   const open = () =>
     serve({
-      ...{ agents: { Talk }, storage, port: 0, signals: false, idleMs: 1e9, graceMs: 0, log: false },
+      ...{ agents: { Talk, ...agents }, storage, port: 0, signals: false, idleMs: 1e9, graceMs: 0, log: false },
       ...(manual === true && { clock }),
     });
   const forget = subscribe("*", (event) => {
@@ -140,7 +142,7 @@ async function openHost(
 
 /** An agent at a messenger in memory. */
 export async function openKit(options: KitOptions = {}): Promise<Kit> {
-  const { script: _1, network: networkOptions, tools: _2, manual: _3, make: _4, ...more } = options;
+  const { script: _1, network: networkOptions, tools: _2, manual: _3, make: _4, agents: _5, ...more } = options;
   const network = memoryChannel(networkOptions);
   const terms = { coalesceMs: 0, allow: () => true, ...more };
   const messengers = () => ({ memory: messenger(network.channel(), terms) });
@@ -158,7 +160,7 @@ export const AT_ONCE = { directMs: 0, groupMs: 0, perSecond: 1000 };
 export async function openTelegram(
   options: Partial<TelegramMessengerOptions> & HostOptions & { readonly fake?: FakeTelegramOptions } = {},
 ): Promise<TelegramKit> {
-  const { script: _1, fake, tools: _2, manual: _3, make: _4, ...more } = options;
+  const { script: _1, fake, tools: _2, manual: _3, make: _4, agents: _5, ...more } = options;
   const clock = manualClock();
   const telegram = await fakeTelegram({ ...(options.manual === true && { now: () => clock.now() }), ...fake });
   onTestFinished(() => telegram.close());

@@ -89,10 +89,15 @@ export class ChatTurns implements OwnTurns, RunConversation {
     persist(chat, [said(key, "assistant", text)], { session: where });
   }
 
-  react(key: string, text: string, metadata: Record<string, unknown>, { session, identity }: ReactingTo): void {
+  react(
+    key: string,
+    text: string,
+    metadata: Record<string, unknown>,
+    { session, identity, deliverTo }: ReactingTo,
+  ): void {
     if (this.#isGone(session)) return;
     const options = { idempotencyKey: key, identity: readIdentity(identity), isBounded: true };
-    const where = session === undefined ? {} : { session };
+    const where = { ...(session !== undefined && { session }), ...(deliverTo !== undefined && { deliverTo }) };
     submitMessages(this.#of.chat, [{ ...said(key, "user", text), metadata }], { ...options, ...where });
   }
 

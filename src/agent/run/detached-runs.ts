@@ -100,7 +100,7 @@ export class DetachedRuns {
 
   #tell(runId: string, milestone: AgentToolMilestone): void {
     const run = readAgentRun(this.#own.host, runId);
-    const { onMilestones: wish, session } = (run && detachedOf(run)) ?? {};
+    const { onMilestones: wish, session, deliverTo } = (run && detachedOf(run)) ?? {};
     const conversation = this.#own.turns?.conversation;
     if (run === undefined || wish === undefined || conversation === undefined) return;
     const { names, mode = "narrate" } = "names" in wish ? wish : { names: wish };
@@ -110,11 +110,12 @@ export class DetachedRuns {
     const text = conversation.formatMilestone(toInfo(run), milestone);
     // The key makes it one message even if the note below is lost.
     if (text !== "" && mode === "narrate") conversation.narrate(key, text, session);
-    else if (text !== "") conversation.react(key, text, { agentToolRunId: runId }, { session, identity: run.identity });
+    else if (text !== "")
+      conversation.react(key, text, { agentToolRunId: runId }, { session, identity: run.identity, deliverTo });
     tellAgentRun(this.#own.host, runId, JSON.stringify([...told, milestone.name]));
   }
 
-  #notify(run: AgentRunRow, { notify = false, session }: Detached, result: AgentToolLifecycleResult): void {
+  #notify(run: AgentRunRow, { notify = false, session, deliverTo }: Detached, result: AgentToolLifecycleResult): void {
     const conversation = this.#own.turns?.conversation;
     if (notify === false || conversation === undefined) return;
     const info = toInfo(run);
@@ -123,7 +124,7 @@ export class DetachedRuns {
     const source = info.notifySource;
     const metadata = { agentToolRunId: run.runId, ...(source !== undefined && { source }) };
     const { identity } = run;
-    conversation.react(`agent-tool:${run.runId}:${result.status}`, text, metadata, { session, identity });
+    conversation.react(`agent-tool:${run.runId}:${result.status}`, text, metadata, { session, identity, deliverTo });
   }
 
   /** Who only watches holds nothing up. */

@@ -1,3 +1,4 @@
+import type { DeliverTo } from "../../store/delivery.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Lineage } from "./lineage.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, AgentToolRunInfo } from "./types.ts";
@@ -25,6 +26,7 @@ export interface OwnTurns {
 export interface ReactingTo {
   readonly session: string | undefined;
   readonly identity: string | null;
+  readonly deliverTo?: DeliverTo | undefined;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { DeliverTo } from "../../store/delivery.ts";
 import { namesOf } from "../../base/known-options.ts";
 import type { Identity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
@@ -84,6 +85,8 @@ export interface DetachedAgentToolConfig<Self = object> {
   readonly noProgressBudgetMs?: number;
   /** Tells the model, in a turn of its own, how the run ended; not with `onFinish`. For agents that hold a conversation. */
   readonly notify?: boolean | { readonly source?: string };
+  /** Where the answer to that is delivered. Default: to the place that the conversation belongs to, if it belongs to one. */
+  readonly deliverTo?: DeliverTo;
   /** Tells the conversation when the run reaches these milestones: `narrate` without the model, `react` in a turn. */
   readonly onMilestones?:
     | readonly string[]
@@ -193,5 +196,5 @@ export const runNames = namesOf<RunAgentToolOptions>()(
 
 /** The names of its options. */
 export const detachedNames = namesOf<DetachedAgentToolConfig>()(
-  "onFinish maxBudgetMs noProgressBudgetMs notify onMilestones",
+  "onFinish maxBudgetMs noProgressBudgetMs notify deliverTo onMilestones",
 );

@@ -5,6 +5,7 @@ import { type MessageInput, toMessages } from "../../message/input.ts";
 import { sameJson, tryParseJson } from "../../base/json.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { MAX_ID_LENGTH, parseMessages } from "../../message/validate.ts";
+import { type DeliverTo, deliverTurn } from "../../store/delivery.ts";
 import {
   deleteSubmissionRow,
   deleteSubmissionRows,
@@ -34,6 +35,8 @@ export interface SubmitOptions {
   readonly session?: string;
   /** For whom it is. Stored with the turn and its messages. */
   readonly identity?: Identity;
+  /** Where the answer is delivered. Default: to the place that the conversation belongs to, if it belongs to one. */
+  readonly deliverTo?: DeliverTo;
 }
 
 /** Of submissions of the framework's own. */
@@ -90,16 +93,19 @@ export function submitMessages(
     if (!sameContent(messagesOf(known.messages), messages)) throw conflict(known, "other messages");
     return toResult(known, false);
   }
-  const { session = all.session, metadata, isBounded } = options;
+  const { session = all.session, metadata, isBounded, deliverTo } = options;
   const id = submissionId ?? newId("sub");
   const turn = accept(all, {
     ...{ session, identity, isBounded },
     input: { kind: "messages", messages, joins: "at-start" },
-    also: ({ id: turnId, createdAt }) =>
+    also: (row) => {
+      const { id: turnId, createdAt } = row;
       insertSubmission(host, {
         ...{ id, turnId, createdAt, idempotencyKey: idempotencyKey ?? null, messages: JSON.stringify(messages) },
         metadata: metadata === undefined ? null : (JSON.stringify(metadata) ?? null),
-      }),
+      });
+      if (deliverTo !== undefined) deliverTurn(host, row, deliverTo);
+    },
   });
   // It may have started already.
   const status = readSubmission(host, id)?.status ?? "pending";

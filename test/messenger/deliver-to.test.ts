@@ -1,0 +1,77 @@
+import { type ScheduledTasks, Think } from "perdure";
+import { expect, test } from "vitest";
+import { ADA, DM, openKit } from "./kit.ts";
+
+const ELSEWHERE = { channel: "memory", thread: "memory:9" } as const;
+
+test("the answer to a scheduled task goes to the thread that its conversation belongs to", async () => {
+  const kit = await openKit({
+    manual: true,
+    make: (Base) =>
+      class extends Base {
+        override getScheduledTasks(): ScheduledTasks {
+          // The root has no conversation of its own.
+          return this.name === "main" ? {} : { digest: { schedule: "every hour", prompt: "Write the digest." } };
+        }
+      },
+    script: ({ userText }) => (userText === "Write the digest." ? "The digest." : "Hello there."),
+  });
+  kit.network.says(DM, ADA, "hi");
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  await kit.clock.advance(61 * 60_000);
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there.", "The digest."]));
+});
+
+test("a scheduled task says where its answer goes, from an agent that belongs to no thread", async () => {
+  const kit = await openKit({
+    manual: true,
+    make: (Base) =>
+      class extends Base {
+        override getScheduledTasks(): ScheduledTasks {
+          const digest = { schedule: "every hour", prompt: "Write the digest.", deliverTo: ELSEWHERE } as const;
+          return this.name === "main" ? { digest } : {};
+        }
+      },
+    script: () => "The digest.",
+  });
+  await kit.clock.advance(61 * 60_000);
+  await kit.until(() => expect(kit.texts("memory:9")).toEqual(["The digest."]));
+  await kit.until(() => expect(kit.lives[0]?.listDeliveries()).toMatchObject([{ state: "done", thread: "memory:9" }]));
+});
+
+test("a place that is none is refused when the agent starts", async () => {
+  const { checkTasks } = await import("../../src/work/task-check.ts");
+  const retry = { maxAttempts: 1, baseDelayMs: 1, maxDelayMs: 1 };
+  const task = { schedule: "every hour", prompt: "x", deliverTo: { channel: "memory" } };
+  const check = (one: object) => checkTasks({ a: one }, { timeZone: () => undefined, retry });
+  expect(() => check(task)).toThrow("`deliverTo` must be { channel, thread }");
+  expect(() => check({ schedule: "every hour", handler: () => 1, deliverTo: ELSEWHERE })).toThrow("only a prompt");
+});
+
+test("what is submitted says where its answer goes, once per key", async () => {
+  const kit = await openKit();
+  const submit = () => kit.lives[0]?.submitMessages("Write it.", { idempotencyKey: "a", deliverTo: ELSEWHERE });
+  await submit();
+  await submit();
+  await kit.until(() => expect(kit.texts("memory:9")).toEqual(["Hello there."]));
+  expect(kit.model.calls).toHaveLength(1);
+});
+
+test("the end of a detached run goes to the thread that asked for it, or to where the run says", async () => {
+  class Helper extends Think {
+    override workspaceTools = false as const;
+    override getModel() {
+      return kit.model;
+    }
+  }
+  const kit = await openKit({
+    agents: { Helper },
+    script: ({ userText }) => (userText === "work" ? "Worked." : userText === "hi" ? "Hello." : "The helper is done."),
+  });
+  kit.network.says(DM, ADA, "hi");
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello."]));
+  await kit.holder().runAgentTool(Helper, { input: "work", detached: { notify: true } });
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello.", "The helper is done."]));
+  await kit.lives[0]?.runAgentTool(Helper, { input: "work", detached: { notify: true, deliverTo: ELSEWHERE } });
+  await kit.until(() => expect(kit.texts("memory:9")).toEqual(["The helper is done."]));
+});
