@@ -58,27 +58,28 @@ export class AgentSessions {
 
   /** Makes a session. This client stays where it is. */
   async create(options: { readonly name?: string } = {}): Promise<SessionInfo> {
-    return this.#requests.create(options);
+    return this.#requests.ask({ op: "create", ...options });
   }
 
   async rename(session: string, name: string): Promise<void> {
-    await this.#requests.rename(session, name);
+    await this.#requests.ask({ op: "rename", session, name });
   }
 
   /** Deletes a session with all that was said in it. Who is in it is sent away; this client goes to the current one. */
   async remove(session: string): Promise<void> {
-    await this.#requests.remove(session);
+    await this.#requests.ask({ op: "delete", session });
     if (this.#snapshot.current === session) placeOf(this.#connection).left();
   }
 
   /** Deletes what was said in a session. */
   async clear(session: string): Promise<void> {
-    await this.#requests.clear(session);
+    await this.#requests.ask({ op: "clear", session });
   }
 
   /** Moves this client to another session; null: to whichever is the agent's current one. A chat on it moves along. */
   async switchTo(session: string | null): Promise<void> {
-    const { session: now, viewOf } = await placeOf(this.#connection).move(this.#requests.attach(session), false);
+    const asked = this.#requests.ask({ op: "attach", session });
+    const { session: now, viewOf } = await placeOf(this.#connection).move(asked, false);
     this.#set({ current: viewOf ?? now });
   }
 
@@ -99,7 +100,7 @@ export class AgentSessions {
   async loadMore(): Promise<void> {
     const last = this.#snapshot.sessions.at(-1);
     if (last === undefined || !this.#snapshot.hasMore) return;
-    const more = await this.#requests.sessions({ limit: MAX_LISTED, after: last.id });
+    const more = await this.#requests.ask({ op: "sessions", limit: MAX_LISTED, after: last.id });
     const known = new Set(this.#snapshot.sessions.map(({ id }) => id));
     const sessions = [...this.#snapshot.sessions, ...more.filter(({ id }) => !known.has(id))];
     this.#set({ sessions, hasMore: more.length === MAX_LISTED });
@@ -107,7 +108,7 @@ export class AgentSessions {
 
   async #load(): Promise<void> {
     try {
-      const sessions = await this.#requests.sessions({ limit: MAX_LISTED });
+      const sessions = await this.#requests.ask({ op: "sessions", limit: MAX_LISTED });
       this.#set({ sessions, isLoaded: true, hasMore: sessions.length === MAX_LISTED, error: undefined });
     } catch (thrown) {
       this.#set({ error: thrown instanceof Error ? thrown : new Error(String(thrown)) });

@@ -32,12 +32,12 @@ export abstract class SessionChat extends ChatFeed {
     this.#requests = new SessionRequests(connection);
     this.place = placeOf(connection);
     const first = this.place.begin(options.session, options.rememberBranch);
-    if (first !== undefined) this.#goTo(this.place.move(this.#requests.attach(first), true));
+    if (first !== undefined) this.#goTo(this.place.move(this.#requests.ask({ op: "attach", session: first }), true));
   }
 
   /** The versions of a message, oldest first: other answers to the same question, or edits of it. */
   async listBranches(messageId: string): Promise<Branch[]> {
-    const branches = await this.#requests.branches(messageId);
+    const branches = await this.#requests.ask({ op: "branches", messageId });
     const ids = new Set(this.messages.map(({ id }) => id));
     return branches.map((branch) => ({ ...branch, shown: ids.has(branch.messageId) }));
   }
@@ -47,7 +47,8 @@ export abstract class SessionChat extends ChatFeed {
    * said here is said on this branch. With `own: false` the whole session goes there, for all; not while a turn runs.
    */
   async switchBranch(messageId: string, { own = true }: { readonly own?: boolean } = {}): Promise<void> {
-    await this.place.move(this.#requests.switchBranch(messageId, own, this.place.isNamed), true);
+    const asked = { op: "switchBranch", messageId, own, named: this.place.isNamed } as const;
+    await this.place.move(this.#requests.ask(asked), true);
   }
 
   /** Shows the version before this one. Nothing happens at the first. */
@@ -62,7 +63,7 @@ export abstract class SessionChat extends ChatFeed {
 
   /** Moves this client to another session; null: to whichever is the agent's current one. */
   async switchTo(session: string | null): Promise<void> {
-    await this.place.move(this.#requests.attach(session), false);
+    await this.place.move(this.#requests.ask({ op: "attach", session }), false);
   }
 
   /** The same for who does not wait: if it fails, why is the chat's error. */
@@ -72,48 +73,49 @@ export abstract class SessionChat extends ChatFeed {
 
   /** A new session that has all of this one up to the message `at`, or all. This client stays where it is. */
   fork(options: { readonly at?: string; readonly name?: string } = {}): Promise<SessionInfo> {
-    return this.#requests.fork(options);
+    return this.#requests.ask({ op: "fork", ...options });
   }
 
   search(query: string, options: ChatSearchOptions = {}): Promise<SearchHit[]> {
-    return this.#requests.search(query, options);
+    return this.#requests.ask({ op: "search", query, ...options });
   }
 
   /** What the next request would hold, and what each thing in it costs. */
   report(): Promise<ContextReport> {
-    return this.#requests.report();
+    return this.#requests.ask({ op: "report" });
   }
 
   /** Has what was said so far summarised, now. With `preview` it is only written, and nothing changes. */
   compact(options: { readonly focus?: string; readonly preview: true }): Promise<DraftCompaction>;
   compact(options?: { readonly focus?: string; readonly preview?: false }): Promise<CompactionInfo>;
-  compact({ focus, preview }: { readonly focus?: string; readonly preview?: boolean } = {}): Promise<
-    DraftCompaction | CompactionInfo
-  > {
-    return preview === true ? this.#requests.previewCompaction(focus) : this.#requests.compact(focus);
+  compact(
+    options: { readonly focus?: string; readonly preview?: boolean } = {},
+  ): Promise<DraftCompaction | CompactionInfo> {
+    return this.#requests.ask({ op: "compact", ...options, preview: options.preview === true });
   }
 
   /** From now on the model reads this text in the place of what was said up to a message. */
-  applyCompaction(summary: AppliedSummary): Promise<CompactionInfo> {
-    return this.#requests.applyCompaction(summary);
+  applyCompaction({ summary, messageId, parts }: AppliedSummary): Promise<CompactionInfo> {
+    const covered = parts === undefined || parts === null ? {} : { parts };
+    return this.#requests.ask({ op: "applyCompaction", summary, messageId, ...covered });
   }
 
   /** The model reads what was said, word by word, again. */
-  undoCompaction(id: string): Promise<void> {
-    return this.#requests.undoCompaction(id);
+  async undoCompaction(id: string): Promise<void> {
+    await this.#requests.ask({ op: "undoCompaction", compaction: id });
   }
 
-  pin(messageId: string): Promise<void> {
-    return this.#requests.pin(messageId, true);
+  async pin(messageId: string): Promise<void> {
+    await this.#requests.ask({ op: "pin", messageId });
   }
 
-  unpin(messageId: string): Promise<void> {
-    return this.#requests.pin(messageId, false);
+  async unpin(messageId: string): Promise<void> {
+    await this.#requests.ask({ op: "unpin", messageId });
   }
 
   /** Has the session named by what was said in it. @returns its name. */
   title(): Promise<string | null> {
-    return this.#requests.title();
+    return this.#requests.ask({ op: "title" });
   }
 
   async #step(messageId: string, by: number): Promise<void> {

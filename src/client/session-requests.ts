@@ -31,6 +31,27 @@ export interface AppliedSummary {
   readonly parts?: number | null;
 }
 
+/** What is answered to each question. */
+interface SessionAnswers {
+  readonly sessions: SessionInfo[];
+  readonly create: SessionInfo;
+  readonly rename: SessionInfo;
+  readonly delete: unknown;
+  readonly clear: unknown;
+  readonly attach: Attached;
+  readonly fork: SessionInfo;
+  readonly branches: BranchInfo[];
+  readonly switchBranch: Attached;
+  readonly search: SearchHit[];
+  readonly report: ContextReport;
+  readonly compact: CompactionInfo | DraftCompaction;
+  readonly applyCompaction: CompactionInfo;
+  readonly undoCompaction: unknown;
+  readonly pin: unknown;
+  readonly unpin: unknown;
+  readonly title: string | null;
+}
+
 interface Pending {
   sent: boolean;
   done(value: unknown): void;
@@ -50,80 +71,9 @@ export class SessionRequests {
     connection.addEventListener("close", () => this.#lost());
   }
 
-  sessions(page: { readonly limit?: number; readonly after?: string } = {}): Promise<SessionInfo[]> {
-    return this.#ask<SessionInfo[]>({ op: "sessions", ...page });
-  }
-
-  create(options: { readonly name?: string } = {}): Promise<SessionInfo> {
-    return this.#ask<SessionInfo>({ op: "create", ...options });
-  }
-
-  rename(session: string, name: string): Promise<SessionInfo> {
-    return this.#ask<SessionInfo>({ op: "rename", session, name });
-  }
-
-  async remove(session: string): Promise<void> {
-    await this.#ask({ op: "delete", session });
-  }
-
-  async clear(session: string): Promise<void> {
-    await this.#ask({ op: "clear", session });
-  }
-
-  attach(session: string | null): Promise<Attached> {
-    return this.#ask<Attached>({ op: "attach", session });
-  }
-
-  fork(
-    options: { readonly at?: string; readonly name?: string; readonly session?: string } = {},
-  ): Promise<SessionInfo> {
-    return this.#ask<SessionInfo>({ op: "fork", ...options });
-  }
-
-  branches(messageId: string): Promise<BranchInfo[]> {
-    return this.#ask<BranchInfo[]>({ op: "branches", messageId });
-  }
-
-  switchBranch(messageId: string, own: boolean, named: boolean): Promise<Attached> {
-    return this.#ask<Attached>({ op: "switchBranch", messageId, own, named });
-  }
-
-  search(query: string, options: { readonly session?: string; readonly limit?: number } = {}): Promise<SearchHit[]> {
-    return this.#ask<SearchHit[]>({ op: "search", query, ...options });
-  }
-
-  report(): Promise<ContextReport> {
-    return this.#ask<ContextReport>({ op: "report" });
-  }
-
-  compact(focus: string | undefined): Promise<CompactionInfo> {
-    return this.#ask<CompactionInfo>({ op: "compact", preview: false, ...(focus !== undefined && { focus }) });
-  }
-
-  previewCompaction(focus: string | undefined): Promise<DraftCompaction> {
-    return this.#ask<DraftCompaction>({ op: "compact", preview: true, ...(focus !== undefined && { focus }) });
-  }
-
-  applyCompaction({ summary, messageId, parts }: AppliedSummary): Promise<CompactionInfo> {
-    const covered = parts === undefined || parts === null ? {} : { parts };
-    return this.#ask<CompactionInfo>({ op: "applyCompaction", summary, messageId, ...covered });
-  }
-
-  async undoCompaction(compaction: string): Promise<void> {
-    await this.#ask({ op: "undoCompaction", compaction });
-  }
-
-  async pin(messageId: string, pinned: boolean): Promise<void> {
-    await this.#ask({ op: pinned ? "pin" : "unpin", messageId });
-  }
-
-  title(session?: string): Promise<string | null> {
-    return this.#ask<string | null>({ op: "title", ...(session !== undefined && { session }) });
-  }
-
   /** The answer is what the agent says it is. Rejects with a PerdureError: the agent's, `timeout`, or `disconnected`. */
-  #ask<T>(ask: SessionOp): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
+  ask<OP extends SessionOp>(ask: OP): Promise<SessionAnswers[OP["op"]]> {
+    const { promise, resolve, reject } = Promise.withResolvers<SessionAnswers[OP["op"]]>();
     const id = newId();
     const limit = SLOW_OPS.has(ask.op) ? MODEL_TIMEOUT_MS : TIMEOUT_MS;
     const timer = setTimeout(
@@ -138,7 +88,7 @@ export class SessionRequests {
       sent: false,
       done(value) {
         end();
-        resolve(value as T);
+        resolve(value as SessionAnswers[OP["op"]]);
       },
       fail(error) {
         end();
