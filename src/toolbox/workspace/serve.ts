@@ -37,6 +37,9 @@ const operations = {
 /** Names of what can be asked for. */
 export type WorkspaceOperation = keyof typeof operations;
 
+/** All of them. */
+export const operationNames = Object.keys(operations) as WorkspaceOperation[];
+
 /**
  * Does on a workspace what somebody else asks for, such as a child of the agent: checks the name, the arguments and that it
  * may. Rejects with PerdureError `bad_input` for what is no operation, `read_only` (`EROFS: …`) for what it may not do, and
