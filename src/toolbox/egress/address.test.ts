@@ -120,3 +120,7 @@ test("the same address is written in one way", () => {
   expect(canonicalAddress("[2606:4700::0001]")).toBe(canonicalAddress("2606:4700:0:0:0:0:0:1"));
   expect(canonicalAddress("example.com")).toBeUndefined();
 });
+
+test("a name made of the letters of hex numbers is no address", () => {
+  expect(addressKind("ff.e.ab.de")).toBeUndefined();
+});

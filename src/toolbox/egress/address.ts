@@ -14,8 +14,6 @@ export type AddressKind =
 /** The 8 groups of an IPv6 address; an IPv4 address is the mapped one. */
 type Groups = readonly number[];
 
-const MAX_PART = 0xffff_ffff;
-
 /** Ranges of IPv4, the narrow ones first. */
 const v4Ranges: readonly (readonly [base: string, bits: number, kind: AddressKind])[] = [
   ["169.254.169.254", 32, "metadata"],
@@ -90,53 +88,22 @@ function parseAddress(text: string): Groups | undefined {
   return v4 === undefined ? undefined : [0, 0, 0, 0, 0, 0xffff, v4 >>> 16, v4 & 0xffff];
 }
 
-/** As `inet_aton` reads it: 1 to 4 parts, each decimal, octal or hex; the last one fills what is left. */
+/** As `inet_aton` reads it, and URLs do: 1 to 4 parts, each decimal, octal or hex; the last one fills what is left. */
 function parseV4(text: string): number | undefined {
-  const parts = text.replace(/\.$/, "").split(".");
-  const last = parts.pop();
-  if (last === undefined || parts.length > 3) return undefined;
-  let value = 0;
-  for (const part of parts) {
-    const number = parsePart(part);
-    if (number === undefined || number > 0xff) return undefined;
-    value = value * 0x100 + number;
-  }
-  const tail = parsePart(last);
-  const room = 0x100 ** (4 - parts.length);
-  if (tail === undefined || tail >= room) return undefined;
-  return value * room + tail;
-}
-
-function parsePart(text: string): number | undefined {
-  let value: number;
-  if (/^0x[0-9a-f]{0,8}$/i.test(text)) value = Number.parseInt(text.slice(2) || "0", 16);
-  else if (/^0[0-7]{0,11}$/.test(text)) value = Number.parseInt(text, 8);
-  else if (/^[1-9]\d{0,9}$/.test(text)) value = Number(text);
-  else return undefined;
-  return value <= MAX_PART ? value : undefined;
+  if (!/^[0-9a-fx.]+$/i.test(text)) return undefined;
+  const host = URL.parse(`http://${text}`)?.hostname ?? "";
+  // A name can be made of the same letters.
+  if (!/^\d+(\.\d+){3}$/.test(host)) return undefined;
+  return host.split(".").reduce((value, part) => value * 0x100 + Number(part), 0);
 }
 
 function parseV6(text: string): Groups | undefined {
-  const halves = text.split("::");
-  if (halves.length > 2) return undefined;
-  const [head, tail] = halves.map((half) => (half === "" ? [] : groupsOf(half.split(":"))));
-  if (head === undefined || (halves.length === 2 && tail === undefined)) return undefined;
-  if (tail === undefined) return head.length === 8 ? head : undefined;
-  const missing = 8 - head.length - tail.length;
-  return missing < 1 ? undefined : [...head, ...Array<number>(missing).fill(0), ...tail];
-}
-
-function groupsOf(parts: readonly string[]): number[] | undefined {
-  const groups: number[] = [];
-  for (const [index, part] of parts.entries()) {
-    if (index === parts.length - 1 && part.includes(".")) {
-      const v4 = /^\d{1,3}(\.\d{1,3}){3}$/.test(part) ? parseV4(part) : undefined;
-      if (v4 === undefined) return undefined;
-      groups.push(v4 >>> 16, v4 & 0xffff);
-    } else if (/^[0-9a-f]{1,4}$/i.test(part)) groups.push(Number.parseInt(part, 16));
-    else return undefined;
-  }
-  return groups;
+  if (!/^[0-9a-f:.]+$/i.test(text)) return undefined;
+  const host = URL.parse(`http://[${text}]`)?.hostname.slice(1, -1);
+  if (host === undefined) return undefined;
+  const [head = [], tail = []] = host.split("::").map((half) => (half === "" ? [] : half.split(":")));
+  const missing = Array<string>(8 - head.length - tail.length).fill("0");
+  return [...head, ...missing, ...tail].map((group) => Number.parseInt(group, 16));
 }
 
 function kindOf(groups: Groups): AddressKind {
