@@ -1,3 +1,4 @@
+import { safeJson } from "./text-units.ts";
 import { isRecord } from "../base/json.ts";
 import { callHead, MAX_LINE, oneLine, WAITING_TITLE } from "../message/told-line.ts";
 import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
@@ -51,11 +52,11 @@ export function renderCarried(state: LiveState, words = ""): string {
     ),
     block(
       "Tool calls that go on in the background (do not make them again; each result comes as a message):",
-      state.background?.map(({ call, tool, input }) => callHead(tool, call) + json(input)),
+      state.background?.map(({ call, tool, input }) => callHead(tool, call) + safeJson(input)),
     ),
     block(
       "Tool calls that wait for a person's approval (do not ask again):",
-      state.approvals?.map(({ call, tool, input }) => callHead(tool, call) + json(input)),
+      state.approvals?.map(({ call, tool, input }) => callHead(tool, call) + safeJson(input)),
     ),
     block(
       WAITING_TITLE,
@@ -113,12 +114,4 @@ function block(title: string, lines: readonly string[] | undefined): string {
   const left = lines.length - MAX_LINES;
   const told = lines.slice(-MAX_LINES).map((line) => `- ${oneLine(line)}`);
   return [title, ...(left > 0 ? [`- (${left} more)`] : []), ...told].join("\n");
-}
-
-function json(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? "";
-  } catch {
-    return "";
-  }
 }

@@ -52,7 +52,8 @@ export function unitsOfJson(value: unknown, count: CountText = unitsOfText): num
   return count(typeof value === "string" ? value : safeJson(value), "data");
 }
 
-function safeJson(value: unknown): string {
+/** A value as JSON; empty where it cannot be. */
+export function safeJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "";
   } catch {

@@ -1,7 +1,7 @@
 import { withoutSteered } from "../message/steered.ts";
 import { isToolPart, type Part, type UIMessage, isTerminal, toolParts } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
-import { isRecord } from "../base/json.ts";
+import { isRecord, tryParseJson } from "../base/json.ts";
 import type { Sql } from "../port.ts";
 import { unloadedCalls, markerFor } from "../memory/loaded.ts";
 import { compactedMessages, type CompactionRow, doneAt, pinsOf } from "../store/compaction.ts";
@@ -157,11 +157,7 @@ function isLeftOut({ kind, leftOut }: Pick<CompactionRow, "kind" | "leftOut">): 
 }
 
 function parse(body: string | undefined): UIMessage | undefined {
-  try {
-    return body === undefined ? undefined : parseMessage(JSON.parse(body));
-  } catch {
-    return undefined;
-  }
+  return body === undefined ? undefined : parseMessage(tryParseJson(body));
 }
 
 /** Pinned messages that a split answer took in, in the part of it that is covered. */

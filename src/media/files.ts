@@ -1,3 +1,4 @@
+import { InOrder } from "../base/in-order.ts";
 import { sha256 } from "../base/hash.ts";
 import { isRecord, tryParseJson } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
@@ -36,7 +37,7 @@ interface StoredFile extends FileInfo {
  */
 export class Files {
   readonly #host: AgentHost;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #order = new InOrder();
 
   constructor(host: AgentHost) {
     this.#host = host;
@@ -44,7 +45,7 @@ export class Files {
 
   /** Stores bytes. Rejects when they cannot be stored. @param pending until a message refers to it. */
   put(bytes: Uint8Array, mediaType: string, pending = false): Promise<FileInfo> {
-    return this.#inTurn(async () => {
+    return this.#order.run(async () => {
       const name = await sha256(bytes);
       const known = this.info(name);
       const info: FileInfo = {
@@ -88,7 +89,7 @@ export class Files {
 
   /** Deletes the bytes; what is known of it stays, to say that its time is over. */
   expire(name: string): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#order.run(async () => {
       const info = this.info(name);
       if (info === undefined) return;
       // First the cell: whoever asks meanwhile is told the truth.
@@ -100,7 +101,7 @@ export class Files {
 
   /** Deletes bytes whose cell is gone, in a transaction before this. Those that were stored again since stay. */
   deleteBytes(name: string): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#order.run(async () => {
       if (this.info(name) === undefined) await this.#host.blobs.delete(name);
     });
   }
@@ -128,12 +129,6 @@ export class Files {
     const { name, mediaType, size, at, of, pending, expired } = info;
     const value = { mediaType, size, at, of, ...(pending && { pending }), ...(expired && { expired }) };
     this.#host.tx(() => writeCell(this.#host, PREFIX + name, JSON.stringify(value)), "commit");
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#last.then(work, work);
-    this.#last = mine.catch(() => {});
-    return mine;
   }
 }
 

@@ -1,3 +1,4 @@
+import { tryParseJson } from "../base/json.ts";
 import { PerdureError } from "../base/error.ts";
 import {
   bytesOfDataUrl,
@@ -8,11 +9,10 @@ import {
   referenceTo,
   toReference,
 } from "../message/media-ref.ts";
-import type { UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { AgentHost } from "../port.ts";
 import { readCell, writeCell } from "../store/cell.ts";
-import { largeMessagesUp, type MessageRow, readMessageAt, updateMessage } from "../store/message.ts";
+import { largeMessagesUp, readMessageAt, updateMessage } from "../store/message.ts";
 import { readSession } from "../store/session.ts";
 import { unnamedFiles } from "./file-references.ts";
 import { type FileInfo, filesOf } from "./files.ts";
@@ -150,7 +150,7 @@ export class MediaMover {
   async #move(seq: number): Promise<boolean> {
     const { host } = this.#deps;
     const row = readMessageAt(host, seq);
-    const message = row && parseRow(row);
+    const message = row && parseMessage(tryParseJson(row.body));
     if (row === undefined || message === undefined) return false;
     const files = filesOf(host);
     const address = this.#address;
@@ -217,7 +217,7 @@ export class MediaMover {
 
   #mark(seq: number, file: FileInfo, days: number): void {
     const row = readMessageAt(this.#deps.host, seq);
-    const message = row && parseRow(row);
+    const message = row && parseMessage(tryParseJson(row.body));
     if (row === undefined || message === undefined) return;
     const isIt = (text: string) => toReference(text)?.name === file.name;
     const gone = `was deleted after ${days} ${days === 1 ? "day" : "days"}`;
@@ -246,12 +246,4 @@ function checkedAddress(address: string): string {
 
 function bytesOf(movable: Movable): Uint8Array | undefined {
   return movable.kind === "media" ? bytesOfDataUrl(movable.url) : new TextEncoder().encode(movable.text);
-}
-
-function parseRow(row: MessageRow): UIMessage | undefined {
-  try {
-    return parseMessage(JSON.parse(row.body));
-  } catch {
-    return undefined;
-  }
 }

@@ -1,10 +1,11 @@
+import { tryParseJson } from "../base/json.ts";
 import { untilAborted } from "../base/abort.ts";
 import { PerdureError } from "../base/error.ts";
 import { firstChars } from "../message/cut-value.ts";
-import type { Role, UIMessage } from "../message/types.ts";
+import type { Role } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { SessionStore } from "../store/session-store.ts";
-import { type MessageRow, readMessage, readMessageAt } from "../store/message.ts";
+import { readMessage, readMessageAt } from "../store/message.ts";
 import {
   findOnPath,
   indexedWords,
@@ -114,7 +115,7 @@ export class SessionSearch {
     options: { readonly page?: number; readonly session?: string } = {},
   ): Promise<MessageText | undefined> {
     const row = readMessage(this.#host, messageId);
-    const message = row && parseRow(row);
+    const message = row && parseMessage(tryParseJson(row.body));
     if (row === undefined || message === undefined) return undefined;
     if (options.session !== undefined) {
       const session = this.#session(options.session);
@@ -243,7 +244,7 @@ export class SessionSearch {
 
   #hit(seq: number, query: SearchQuery, session: SessionRow | undefined, rank: number): SearchHit | undefined {
     const row = readMessageAt(this.#host, seq);
-    const message = row && parseRow(row);
+    const message = row && parseMessage(tryParseJson(row.body));
     if (row === undefined || message === undefined) return undefined;
     const { said, done } = searchText(message);
     const shown = session ?? this.#shownAs(row.session);
@@ -302,19 +303,10 @@ export class SessionSearch {
 
   #index(seq: number): void {
     const row = readMessageAt(this.#host, seq);
-    const message = row && parseRow(row);
+    const message = row && parseMessage(tryParseJson(row.body));
     const { said, done } = message === undefined ? { said: "", done: "" } : searchText(message);
     const words = (text: string) => indexText(text.slice(0, MAX_INDEXED).toWellFormed());
     indexMessage(this.#host, seq, { said: words(said), done: words(done) });
-  }
-}
-
-/** A damaged row is passed over, not deleted: whoever mends it finds it as it is. */
-function parseRow(row: MessageRow): UIMessage | undefined {
-  try {
-    return parseMessage(JSON.parse(row.body));
-  } catch {
-    return undefined;
   }
 }
 

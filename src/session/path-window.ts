@@ -1,3 +1,4 @@
+import { tryParseJson } from "../base/json.ts";
 import type { Role, UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
@@ -161,10 +162,6 @@ export function isReadable(entry: Entry): entry is ReadableEntry {
 }
 
 function parse({ id, json }: Entry): UIMessage | null {
-  try {
-    const message = parseMessage(JSON.parse(json));
-    return message?.id === id ? message : null;
-  } catch {
-    return null;
-  }
+  const message = parseMessage(tryParseJson(json));
+  return message?.id === id ? message : null;
 }

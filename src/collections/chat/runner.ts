@@ -1,3 +1,4 @@
+import { InOrder } from "../../base/in-order.ts";
 import { PerdureError } from "../../base/error.ts";
 import type { Claims } from "../worker/claim.ts";
 import { createPump, type Pump } from "../worker/pump.ts";
@@ -50,7 +51,7 @@ export class AgentRunner<TRow extends object> {
   #pause: object | undefined;
   #problems = 0;
   #turns = 0;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #order = new InOrder();
   /** `isAnswered`: it is being stored; that its rows are over by now is its own doing. */
   #current: { readonly turn: Turn<TRow>; readonly abort: AbortController; isAnswered: boolean } | undefined;
   #isReady = false;
@@ -114,7 +115,7 @@ export class AgentRunner<TRow extends object> {
     const over = pause(DISPOSE_WAIT_MS, ended.signal);
     const steps = [
       () => this.#pump.dispose(),
-      () => this.#last,
+      () => this.#order.idle(),
       () => this.seat.dispose(),
       () => this.#mailbox.dispose(),
     ];
@@ -178,9 +179,7 @@ export class AgentRunner<TRow extends object> {
   }
 
   #cycle(signal: AbortSignal): Promise<void> {
-    const next = this.#last.then(() => this.#once(signal));
-    this.#last = next.catch(() => {});
-    return next;
+    return this.#order.run(() => this.#once(signal));
   }
 
   async #once(signal: AbortSignal): Promise<void> {

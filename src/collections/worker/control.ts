@@ -1,3 +1,4 @@
+import { tryParseJson } from "../../base/json.ts";
 import { PerdureError, errorText } from "../../base/error.ts";
 
 /** How the control routes of a Durable Streams server are reached. */
@@ -42,20 +43,12 @@ export async function callControl(
       signal: AbortSignal.any(signals),
     });
     const text = await response.text();
-    return { status: response.status, body: parsed(text) };
+    return { status: response.status, body: tryParseJson(text) };
   } catch (error) {
     request.signal?.throwIfAborted();
     throw new PerdureError("disconnected", `${request.method} ${url} got no answer: ${errorText(error)}`, {
       cause: error,
     });
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,3 +1,4 @@
+import { InOrder } from "../../base/in-order.ts";
 import { PerdureError, errorText } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { CheckpointGuard, compareCursors, type CompareCursors } from "./checkpoint.ts";
@@ -137,7 +138,7 @@ class Run<TWake> implements RunnerSession<TWake> {
   readonly compareCursors: CompareCursors;
   readonly #guard: CheckpointGuard;
   /** Checkpoints and the end reach the adapter one behind the other, in the order of the calls. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #order = new InOrder();
   #aliveSince = 0;
   #closed = false;
   #stopBeat = () => {};
@@ -178,7 +179,7 @@ class Run<TWake> implements RunnerSession<TWake> {
 
   async checkpoint(checkpoints: readonly CheckpointContract[]): Promise<void> {
     this.#requireOpen("checkpoint");
-    await this.#inOrder(async () => {
+    await this.#order.run(async () => {
       const grown = this.#guard.check(checkpoints);
       if (grown.length === 0) return;
       await this.#call(() => this.#adapter.checkpoint?.(grown, this.#state));
@@ -214,7 +215,7 @@ class Run<TWake> implements RunnerSession<TWake> {
     this.#requireOpen(what);
     this.ended = true;
     try {
-      await this.#inOrder(() => this.#call(work));
+      await this.#order.run(() => this.#call(work));
       this.stop();
     } catch (error) {
       this.ended = false;
@@ -222,12 +223,6 @@ class Run<TWake> implements RunnerSession<TWake> {
       this.#alive(this.#aliveSince);
       throw error;
     }
-  }
-
-  #inOrder(work: () => Promise<void>): Promise<void> {
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => {});
-    return turn;
   }
 
   async #call(work: () => Promise<void> | undefined): Promise<void> {

@@ -1,3 +1,4 @@
+import { InOrder } from "../../base/in-order.ts";
 import { systemClock } from "../../base/time.ts";
 import type { ToolSet } from "ai";
 import { withOrigin } from "../../context/capabilities.ts";
@@ -100,7 +101,7 @@ export class ExtensionManager {
   readonly #shown: ShownExtensions;
   #restored = false;
   /** Loads are one after the other: each looks at the names that the others took. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #order = new InOrder();
   /** What happens in turns, for whoever listens. */
   readonly hooks: ExtensionHooks;
 
@@ -124,7 +125,7 @@ export class ExtensionManager {
    * @throws PerdureError `bad_input` (what is wrong with manifest or source), `conflict` (a name is taken), `limit`
    */
   async load(manifest: ExtensionManifest, source: string, options: LoadExtensionOptions = {}): Promise<ExtensionInfo> {
-    return this.#inOrder(async () => {
+    return this.#order.run(async () => {
       const checked = checkManifest(manifest);
       checkSource(source);
       this.restore();
@@ -162,7 +163,7 @@ export class ExtensionManager {
    * @throws PerdureError as `load` does
    */
   async preview(manifest: ExtensionManifest, source: string): Promise<ExtensionPreview> {
-    return this.#inOrder(async () => {
+    return this.#order.run(async () => {
       const checked = checkManifest(manifest);
       checkSource(source);
       this.restore();
@@ -186,7 +187,7 @@ export class ExtensionManager {
 
   /** @returns false when there is none of that name. @throws PerdureError `not_allowed` for one that the app declares */
   async unload(name: string): Promise<boolean> {
-    return this.#inOrder(async () => {
+    return this.#order.run(async () => {
       this.restore();
       const entry = this.#entries.get(name);
       if (entry === undefined) return false;
@@ -205,7 +206,7 @@ export class ExtensionManager {
    * used is reported to `failed` and left out.
    */
   async declare(declared: readonly ExtensionDeclaration[]): Promise<void> {
-    await this.#inOrder(async () => {
+    await this.#order.run(async () => {
       this.restore();
       const names = new Set<string>();
       for (const [index, one] of declared.entries()) {
@@ -378,12 +379,6 @@ export class ExtensionManager {
 
   #failed(error: unknown): void {
     this.#options.failed?.(error);
-  }
-
-  #inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const next = this.#last.then(work, work);
-    this.#last = next.catch(() => {});
-    return next;
   }
 }
 

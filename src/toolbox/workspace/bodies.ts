@@ -1,3 +1,4 @@
+import { InOrder } from "../../base/in-order.ts";
 import { sha256 } from "../../base/hash.ts";
 import type { AgentHost } from "../../port.ts";
 import { deleteCell, listCells, readCell, writeCell } from "../../store/cell.ts";
@@ -41,7 +42,7 @@ export class Bodies {
   /** Large ones that are stored and not yet referred to, and how often. */
   readonly #underway = new Map<string, number>();
   /** Large bytes are stored and deleted one after the other: nothing is deleted while it is stored again. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #order = new InOrder();
   #scope: Promise<string> | undefined;
 
   constructor(host: BodyHost, ns: string, large: LargeFiles) {
@@ -67,7 +68,7 @@ export class Bodies {
     if (bytes.length <= inlineLimit) return { kind: "chunks", hash, bytes };
     this.#underway.set(hash, (this.#underway.get(hash) ?? 0) + 1);
     try {
-      await this.#inTurn(async () => {
+      await this.#order.run(async () => {
         if (readBodyHead(this.#host, this.#ns, hash) !== undefined) return;
         this.#host.tx(() => writeCell(this.#host, this.#doubt + hash, ""), "commit");
         await this.#large.put(await this.#nameOf(hash), bytes);
@@ -144,7 +145,7 @@ export class Bodies {
 
   /** Resolves when nothing is being stored or deleted. */
   async idle(): Promise<void> {
-    await this.#last;
+    await this.#order.idle();
   }
 
   #deleteSoon(hash: string): void {
@@ -153,7 +154,7 @@ export class Bodies {
   }
 
   #deleteLarge(hash: string): Promise<boolean> {
-    return this.#inTurn(async () => {
+    return this.#order.run(async () => {
       const isNeeded = () => this.#underway.has(hash) || readBodyHead(this.#host, this.#ns, hash) !== undefined;
       if (isNeeded() || readCell(this.#host, this.#doubt + hash) === undefined) return false;
       // Before the bytes go, the rows that referred to them must be gone for good.
@@ -169,12 +170,6 @@ export class Bodies {
   async #nameOf(hash: string): Promise<string> {
     this.#scope ??= sha256(this.#host.id).then((id) => id.slice(0, SCOPE_CHARS));
     return `${await this.#scope}/${this.#ns}/${hash}`;
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#last.then(work, work);
-    this.#last = mine.catch(() => {});
-    return mine;
   }
 }
 

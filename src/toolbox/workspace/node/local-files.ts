@@ -1,3 +1,4 @@
+import { InOrder } from "../../../base/in-order.ts";
 import { randomUUID } from "node:crypto";
 import { constants, type Stats } from "node:fs";
 import * as fs from "node:fs/promises";
@@ -26,7 +27,7 @@ export function openLocalFiles(directory: string): WorkspaceFiles & Pick<LocalFi
 
 class LocalFiles implements WorkspaceFiles {
   readonly #jail: Jail;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #order = new InOrder();
 
   constructor(directory: string) {
     this.#jail = new Jail(resolve(directory));
@@ -303,9 +304,7 @@ class LocalFiles implements WorkspaceFiles {
   }
 
   #inTurn<T>(path: string, work: () => Promise<T>): Promise<T> {
-    const mine = this.#last.then(() => guard(path, work));
-    this.#last = mine.catch(() => {});
-    return mine;
+    return this.#order.run(() => guard(path, work));
   }
 }
 

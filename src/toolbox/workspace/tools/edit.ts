@@ -1,3 +1,4 @@
+import { InOrder } from "../../../base/in-order.ts";
 import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { durableTool } from "../../../tool/define.ts";
@@ -115,17 +116,13 @@ function alreadyThere(path: string): PerdureError {
 
 /** For storages that cannot change a text in one go: at least the calls of this tool come one after the other. */
 function inTurn(ops: EditOperations): NonNullable<EditOperations["updateFile"]> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (path, change) => {
-    const work = async (): Promise<void> => {
+  const order = new InOrder();
+  return (path, change) =>
+    order.run(async () => {
       const text = await readOrNull(ops, path);
       const next = change(text);
       if (next !== null) await ops.writeFile(path, next);
-    };
-    const mine = last.then(work, work);
-    last = mine.catch(() => {});
-    return mine;
-  };
+    });
 }
 
 async function readOrNull(ops: EditOperations, path: string): Promise<string | null> {
