@@ -16,9 +16,8 @@ export type WorkspaceCall = (operation: string, args: readonly unknown[]) => Pro
 /** What is asked for under its own name, with its own arguments. */
 type Passed = Exclude<WorkspaceOperation, "swapFile">;
 
-/** The methods that only pass on. */
-// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- the static block below defines them
-export interface RemoteWorkspace extends Pick<WorkspaceFiles, Passed> {}
+/** The methods that only pass on: the static block below defines them. */
+export interface RemoteWorkspace extends Pick<WorkspaceFiles, Passed> {} // oxlint-disable-line typescript/no-unsafe-declaration-merging
 
 /**
  * The files of somebody else, with all methods of a workspace but points: a child that works in its parent's files has
