@@ -1,9 +1,6 @@
 import { type ModuleRef, parseSource, relativeTarget } from "./parse-source.ts";
 import { sourceFiles } from "./source-tree.ts";
 
-/** Files that still know each other by type. A place leaves this list when its knot is undone; none is added. */
-const TIED: readonly string[] = ["src/turn/"];
-
 /**
  * No group of files in `src/` imports itself in a circle, by types neither: files that know each other's types can only
  * be read together. A dynamic `import()` counts among values; a part that is loaded late may name the types of its loader.
@@ -21,8 +18,7 @@ export function checkCycles(root: string): string[] {
   const byValue = circles(values);
   const isByValue = (group: readonly string[]) =>
     group.every((file, at) => at === 0 || values.get(group[at - 1] ?? "")?.includes(file) === true);
-  const isTied = (group: readonly string[]) => group.every((file) => TIED.some((place) => file.startsWith(place)));
-  const byType = circles(all).filter((group) => !isByValue(group) && !isTied(group));
+  const byType = circles(all).filter((group) => !isByValue(group));
   return [
     ...byValue.map((group) => `value imports go in a circle: ${group.join(" -> ")}`),
     ...byType.map((group) => `imports of types go in a circle: ${group.join(" -> ")}`),

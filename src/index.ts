@@ -63,7 +63,7 @@ export type {
   ChatTurnOptions,
   ChatTurnOptions as OnChatMessageOptions,
   SaveMessagesResult,
-} from "./turn/engine/chat-types.ts";
+} from "./turn/policy.ts";
 export type { ChatAnswer } from "./turn/engine/by-stream.ts";
 export type { MessageConcurrency } from "./turn/intake/overlap.ts";
 export type { MessageInput, NewMessage } from "./message/input.ts";

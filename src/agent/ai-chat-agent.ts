@@ -1,6 +1,6 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
-import type { ChatTurnOptions } from "../turn/engine/chat-types.ts";
+import type { ChatTurnOptions } from "../turn/policy.ts";
 import type { ChatAnswer } from "../turn/engine/by-stream.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
 import { waitForMcp } from "./agent-mcp.ts";
@@ -21,13 +21,11 @@ export class AIChatAgent<
   constructor(host: AgentHost) {
     super(host);
     const { chat, mcp } = this[parts];
-    chat.answering = {
-      hooks: (as) => ({
-        respond: async (options) => {
-          if (mcp.used !== undefined) await waitForMcp(mcp.used, this.waitForMcpConnections);
-          return as(() => this.onChatMessage(noop, options), options.requestId, options.identity);
-        },
-      }),
+    chat.answerer = {
+      respond: async (options) => {
+        if (mcp.used !== undefined) await waitForMcp(mcp.used, this.waitForMcpConnections);
+        return chat.as(() => this.onChatMessage(noop, options), options.requestId, options.identity);
+      },
     };
   }
 

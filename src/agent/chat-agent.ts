@@ -29,8 +29,9 @@ import type {
   ChatRecoveryOptions,
   ChatResponseResult,
   SaveMessagesResult,
-} from "../turn/engine/chat-types.ts";
-import { messagesIn } from "../turn/engine/history.ts";
+  TurnPolicy,
+} from "../turn/policy.ts";
+import { messagesIn } from "../turn/engine/mend.ts";
 import { accept, acceptMore, givenIdentity, persist } from "../turn/intake/accept.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import { writeJson } from "../wire/json.ts";
@@ -40,7 +41,7 @@ import type { Caller } from "./authorize.ts";
 import { countElsewhere, countTurn } from "./cause.ts";
 import { ChatParts } from "./chat-parts.ts";
 import type { Connection } from "./connection.ts";
-import { type ChannelContext, channelOfTurn, type Channels } from "./channel-policy.ts";
+import { type ChannelContext, channelOfTurn, type Channels } from "../turn/step/channels.ts";
 import { currentAgent, runFor } from "./context.ts";
 import { parts } from "./feature.ts";
 import { MessengerFeature } from "./messenger-feature.ts";
@@ -82,11 +83,10 @@ interface ApprovalOptions extends InSession {
  * What every agent that holds conversations has: as many of them as it wants, each with branches; its settings, and turns
  * that server code starts.
  */
-export abstract class ChatAgent<
-  Env extends object = AgentEnv,
-  State = unknown,
-  Props extends object = object,
-> extends Agent<Env, State, Props> {
+export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, Props extends object = object>
+  extends Agent<Env, State, Props>
+  implements TurnPolicy
+{
   /** @internal */
   declare readonly [parts]: AgentParts<State> & { readonly chat: ChatParts; readonly messengers: MessengerFeature };
 

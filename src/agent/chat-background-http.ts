@@ -19,7 +19,7 @@ export const BACKGROUND_ROUTES: readonly Route<ChatDoor>[] = [
     shape: "chat/background",
     acts: ["background.read"],
     answer({ caller }, { room: { chat } }) {
-      const calls = chat.hooks.background?.list(sessionFor(chat, caller)) ?? [];
+      const calls = chat.answerer.steps?.background.list(sessionFor(chat, caller)) ?? [];
       return Response.json({ calls: calls.map(toBackgroundState) });
     },
   },
@@ -31,7 +31,7 @@ export const BACKGROUND_ROUTES: readonly Route<ChatDoor>[] = [
     answer({ params, caller }, { room: { chat } }) {
       const toolCallId = params.call ?? "";
       const options = { session: sessionFor(chat, caller), reason: STOPPED_BY_PERSON };
-      if (chat.hooks.background?.stop(toolCallId, options) === true)
+      if (chat.answerer.steps?.background.stop(toolCallId, options) === true)
         return Response.json({ toolCallId, stopped: true });
       const error = { code: "not_found", message: `No call "${toolCallId}" goes on in the background.` };
       return Response.json({ error }, { status: 404 });

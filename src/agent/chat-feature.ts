@@ -7,7 +7,7 @@ import type { UIMessage } from "../message/types.ts";
 import type { AgentHost, Socket } from "../port.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import { persist } from "../turn/intake/accept.ts";
-import type { ChatHooks } from "../turn/engine/chat-types.ts";
+import type { AgentSide } from "../turn/engine/conversations.ts";
 import { isOfSession } from "../turn/engine/mend.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/intake/judge-answer.ts";
 import { MAX_NEW_MESSAGES, notStored, notTaken, submit } from "../turn/intake/submit.ts";
@@ -55,15 +55,15 @@ type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining" | "feat
 /** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
 export class ChatFeature implements Feature {
   readonly #own: ChatOwner;
-  readonly #hooks: () => ChatHooks;
+  readonly #side: () => AgentSide;
   readonly #servant: () => SessionServant | undefined;
   readonly kinds = CHAT_KINDS;
   readonly routes: RouteTable;
   #room: ChatRoom | undefined;
 
-  constructor(own: ChatOwner, hooks: () => ChatHooks, servant: () => SessionServant | undefined) {
+  constructor(own: ChatOwner, side: () => AgentSide, servant: () => SessionServant | undefined) {
     this.#own = own;
-    this.#hooks = hooks;
+    this.#side = side;
     this.#servant = servant;
     this.routes = routeTable(CHAT_ROUTES, this);
   }
@@ -74,7 +74,7 @@ export class ChatFeature implements Feature {
 
   get room(): ChatRoom {
     const own = this.#own;
-    return (this.#room ??= openRoom(own.host, this.#hooks(), {
+    return (this.#room ??= openRoom(own.host, this.#side(), {
       work: { changed: () => own.rearm(), stopped: () => own.draining },
       context: (session) => this.#servant()?.contextState(session) ?? null,
       moved: (socket) => {
@@ -122,7 +122,7 @@ export class ChatFeature implements Feature {
       () => servant.allow(caller, op),
       "allowSessionOp()",
       ask,
-      (thrown, stage) => this.room.chat.hooks.failed(thrown, { stage }),
+      (thrown, stage) => this.room.chat.agent.failed(thrown, { stage }),
     );
   }
 
@@ -243,7 +243,7 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       return answerCall(room, given, connection);
     }
     case "tool-stop":
-      chat.hooks.background?.stop(frame.toolCallId, { session, reason: STOPPED_BY_PERSON });
+      chat.answerer.steps?.background.stop(frame.toolCallId, { session, reason: STOPPED_BY_PERSON });
       return;
     default:
   }

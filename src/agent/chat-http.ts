@@ -1,7 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
-import type { LiveChat } from "../live/live-chat.ts";
+import type { Broadcast } from "../live/broadcast.ts";
 import { userText } from "../message/input.ts";
 import { isRecord } from "../base/json.ts";
 import { countChunks } from "../store/stream.ts";
@@ -39,7 +39,7 @@ const FROM_THE_START = -1;
 
 /** What the routes of a chat open. */
 export interface ChatDoor {
-  readonly room: { readonly chat: Conversations; readonly live: LiveChat };
+  readonly room: { readonly chat: Conversations; readonly live: Broadcast };
 }
 
 /** The routes of the chat itself. */

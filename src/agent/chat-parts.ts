@@ -1,34 +1,24 @@
 import type { LanguageModel } from "ai";
-import { errorText, PerdureError } from "../base/error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
 import { defaultPrices } from "../ledger/default-prices.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { filesOf } from "../media/files.ts";
 import { MediaMover, type MediaRetention } from "../media/media.ts";
 import { MediaRestore } from "../media/media-restore.ts";
-import { asPart, isTerminal, type Part, toolParts, type UIMessage } from "../message/types.ts";
-import { classifyProviderError, describeTurnError } from "../model/provider-error.ts";
+import { asPart, type Part, type ToolPart, type UIMessage } from "../message/types.ts";
+import { classifyProviderError } from "../model/provider-error.ts";
 import type { ChatErrorClassification } from "../store/usage.ts";
 import type { EraseReceipt } from "../erase/erase.ts";
 import type { EraseScope } from "../erase/erase-plan.ts";
-import type { AgentHost } from "../port.ts";
+import type { AboutFailure, AgentHost } from "../port.ts";
 import type { Session } from "../session/session.ts";
 import { SessionManager } from "../session/session-manager.ts";
 import { MAIN_SESSION } from "../store/session.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
-import { noteDecision } from "../tool/call-approval.ts";
-import { CallBook } from "../tool/call-book.ts";
-import { type Conversations, sessionNamed } from "../turn/engine/conversations.ts";
-import type {
-  ApprovalRequest,
-  ChatHooks,
-  ChatRecoveryConfig,
-  ChatRecoveryContext,
-  ChatRecoveryOptions,
-  ChatResponseResult,
-  SaveMessagesResult,
-} from "../turn/engine/chat-types.ts";
-import type { MessageConcurrency } from "../turn/intake/overlap.ts";
+import type { Answerer, TurnFacts } from "../turn/engine/engine.ts";
+import type { Origin, SaveMessagesResult, TurnAgent, TurnPolicy } from "../turn/policy.ts";
+import { type AgentSide, type Conversations, sessionNamed } from "../turn/engine/conversations.ts";
 import type { ToolAnswer } from "../turn/intake/tool-answers.ts";
 import type { SessionOp } from "../wire/session-frames.ts";
 import type { Caller } from "./authorize.ts";
@@ -48,32 +38,15 @@ import type { SessionServant } from "./session-frames.ts";
 import { TitleKeeper, type TitleOptions } from "./title-keeper.ts";
 import { sessionNow } from "./turn-now.ts";
 
-/** How many decisions about calls that another engine runs are remembered. */
-const KEPT_DECISIONS = 500;
-
 type Maybe<T> = T | Promise<T>;
 
-/** Runs work as the agent: in a turn and for whom it is, if they are given. */
-export type RunAsAgent = <T>(work: () => T, turn?: string, identity?: Identity) => T;
-
-/** What the app decides about its conversations: the class that it writes. */
-interface ChatPolicy extends TurnBounds, AgentToolChildHooks, RunWording {
-  readonly messageConcurrency: MessageConcurrency;
-  readonly maxConcurrentTurns: number;
-  readonly maxPersistedMessages: number | undefined;
-  readonly chatRecovery: ChatRecoveryConfig | boolean;
-  readonly chatStreamStallTimeoutMs: number;
-  readonly maxToolCallsPerStep: number;
-  readonly approvalTimeoutMs: number;
+/** What the app decides about its conversations, beside its turns: the class that it writes. */
+interface ChatPolicy extends TurnPolicy, TurnBounds, AgentToolChildHooks, RunWording {
   readonly mediaRetention: MediaRetention | boolean;
   readonly titles: boolean | TitleOptions;
   getTitleModel(): Maybe<LanguageModel | undefined>;
   configureSession(session: Session): Maybe<Session | void>;
   allowSessionOp(caller: Caller, op: SessionOp): Maybe<boolean>;
-  onChatResponse(result: ChatResponseResult): Maybe<void>;
-  onChatRecovery(context: ChatRecoveryContext): Maybe<ChatRecoveryOptions | void>;
-  sanitizeMessageForPersistence(message: UIMessage): UIMessage;
-  authorizeApproval(request: ApprovalRequest): Maybe<boolean>;
   getApprover(connection: Connection | undefined, identity?: Identity): string | undefined;
 }
 
@@ -91,14 +64,8 @@ export interface StepSide extends Pick<
   classify(error: unknown): Promise<ChatErrorClassification>;
 }
 
-/** How an agent answers its turns. */
-export interface Answering {
-  hooks(as: RunAsAgent): Pick<ChatHooks, "respond"> & Partial<ChatHooks>;
-  readonly steps?: StepSide;
-}
-
 /** What an agent that holds conversations is made of. */
-export class ChatParts {
+export class ChatParts implements TurnAgent {
   readonly #own: AgentParts<unknown>;
   readonly #agent: ChatPolicy;
   readonly #base: ChatPolicy;
@@ -107,7 +74,11 @@ export class ChatParts {
   readonly titles: TitleKeeper;
   readonly restore = new MediaRestore(() => filesOf(this.#own.host));
   /** Set by the class that answers, before anything is asked. */
-  answering: Answering | undefined;
+  answerer: Answerer | undefined;
+  /** Parts that keep rows beside turns. */
+  readonly facts: TurnFacts[] = [];
+  /** What is used by turns that run step by step, and by others for them. */
+  steps: StepSide | undefined;
   /** A turn is over, however it ended: for what is told elsewhere. Must not throw. */
   turnOver: (() => void) | undefined;
   #runs: ChildRuns | undefined;
@@ -129,17 +100,17 @@ export class ChatParts {
     const { host, features } = own;
     this.#feature = new ChatFeature(
       own,
-      () => this.#hooks(),
+      () => this.#side,
       () => this.#servant,
     );
     this.titles = new TitleKeeper({
       host,
       desk: () => chatSessionDesk(this.room),
-      ledger: () => this.answering?.steps?.ledger ?? this.#ownLedger,
+      ledger: () => this.steps?.ledger ?? this.#ownLedger,
       options: () => agent.titles,
       hasModel: () => agent.getTitleModel !== base.getTitleModel,
       model: () => this.as(() => agent.getTitleModel()),
-      classify: async (error) => this.answering?.steps?.classify(error) ?? classifyProviderError(error),
+      classify: async (error) => this.steps?.classify(error) ?? classifyProviderError(error),
     });
     own.turns = new ChatTurns(agent, this);
     features.push(this.#feature);
@@ -161,11 +132,6 @@ export class ChatParts {
 
   get chat(): Conversations {
     return this.#feature.room.chat;
-  }
-
-  /** What is used by turns that run step by step, and by others for them. */
-  get steps(): StepSide | undefined {
-    return this.answering?.steps;
   }
 
   /** The work that the agent does for the one above it. */
@@ -224,7 +190,26 @@ export class ChatParts {
     return { requestId, ...end };
   }
 
-  readonly as: RunAsAgent = (work, turn, identity) => {
+  // The agent, as its turns know it
+
+  /** What the agent brings to its conversations. */
+  get #side(): AgentSide {
+    // Only a child works for somebody else.
+    const facts = this.host.path.length > 1 ? [...this.facts, this.#workForParent] : this.facts;
+    return { policy: this.#agent, silent: this.#base, agent: this, answerer: this.answerer as Answerer, facts };
+  }
+
+  get #workForParent(): TurnFacts {
+    return {
+      begun: (turn) => this.runs.begun(turn),
+      wanted: async (turn) => {
+        if (turn.attempts > 0) await payersOf(this.host, turn.seq)?.recovered(this.steps?.ledger);
+        return this.runs.wanted(turn);
+      },
+    };
+  }
+
+  as<T>(work: () => T, turn?: string, identity?: Identity): T {
     const waiting = turn === undefined ? undefined : this.#own.waiting.get(turn);
     const current = {
       ...{ ...this.#own.nobody, ...(turn !== undefined && { turn }) },
@@ -232,58 +217,34 @@ export class ChatParts {
       ...(waiting !== undefined && { waiting }),
     };
     return runAs(this.host.context, current, work);
-  };
+  }
 
   /** What a hook asks for when a turn is over comes of it, like what its tools ask for. */
-  #after<T>({ requestId, identity }: { requestId: string; identity?: Identity }, work: () => T): T {
+  after<T>({ requestId, identity }: { readonly requestId: string; readonly identity?: Identity }, work: () => T): T {
     const who = { ...this.#own.nobody, ...(identity !== undefined && { identity }) };
     return runAs(this.host.context, { ...who, ...withCause(causeOfTurn(this.host, requestId)) }, work);
   }
 
-  #hooks(): ChatHooks {
-    const agent = this.#agent;
-    const { host } = this;
-    const own = (this.answering as Answering).hooks(this.as);
-    return {
-      ...this.deciding,
-      ...own,
-      // Only a child works for somebody else.
-      ...(host.path.length > 1 && {
-        begun: (turn: TurnRow) => (own.begun?.(turn), this.runs.begun(turn)),
-        wanted: async (turn: TurnRow) => {
-          if (turn.attempts > 0) await payersOf(host, turn.seq)?.recovered(this.steps?.ledger);
-          return this.runs.wanted(turn);
-        },
-      }),
-      admitted: (counted) => admitTurn(host, agent, counted),
-      over: (turnId) => {
-        this.#own.turnOver(turnId);
-        const turn = readTurn(host, turnId);
-        if (turn !== undefined) this.#ended(turn);
-      },
-      responded: (result) => this.#after(result, () => agent.onChatResponse(result)),
-      recover: (recovery) => this.#after(recovery, () => agent.onChatRecovery(recovery)),
-      sanitize: (message) => agent.sanitizeMessageForPersistence(message),
-      repairToolPart: (part, message) => this.#repair(asPart(part), message),
-      explain: async (error, context) => {
-        const { requestId, stage, messagesPersisted } = context;
-        const cause = stage === "persist" && error instanceof Error ? (error.cause ?? error) : error;
-        host.emit("chat:request:failed", { requestId, stage, messagesPersisted, error: errorText(cause) });
-        host.report(cause, { stage, requestId });
-        return (await own.explain?.(error, context)) ?? describeTurnError(error);
-      },
-      failed: (error, about) => void this.#own.failed(error, { stage: "chat", ...about }),
-      settings: () => ({
-        concurrency: agent.messageConcurrency,
-        maxConcurrentTurns: agent.maxConcurrentTurns,
-        maxMessages: agent.maxPersistedMessages,
-        stallTimeoutMs: agent.chatStreamStallTimeoutMs,
-        recovery: recoveryOf(agent.chatRecovery),
-        approvalTimeoutMs: agent.approvalTimeoutMs,
-        maxToolCalls: agent.maxToolCallsPerStep,
-        titles: agent.titles !== false,
-      }),
-    };
+  failed(error: unknown, about?: Partial<AboutFailure>): void {
+    void this.#own.failed(error, { stage: "chat", ...about });
+  }
+
+  repair(part: ToolPart, message: UIMessage): Part {
+    return this.#repair(asPart(part), message);
+  }
+
+  approver(origin: Origin, identity: Identity | undefined): string | undefined {
+    return this.#agent.getApprover(origin && this.#own.connections.of(origin), identity);
+  }
+
+  admit(counted: boolean): string | null {
+    return admitTurn(this.host, this.#agent, counted);
+  }
+
+  over(turnId: string): void {
+    this.#own.turnOver(turnId);
+    const turn = readTurn(this.host, turnId);
+    if (turn !== undefined) this.#ended(turn);
   }
 
   #ended(turn: TurnRow): void {
@@ -300,46 +261,6 @@ export class ChatParts {
     if (mediaRetention === false || this.host.blank) return;
     const expires = mediaRetention !== true && mediaRetention.days !== undefined;
     if (expires || this.media.hasMoved) this.media.after(this.chat.transcripts.current);
-  }
-
-  /** Who decides about calls that wait for a person, and what is kept of it. */
-  get deciding(): Pick<ChatHooks, "approver" | "authorize" | "decided" | "settled" | "removed" | "cleared"> {
-    const { host } = this;
-    const agent = this.#agent;
-    const book = () => new CallBook(host);
-    const isOwn = agent.authorizeApproval !== this.#base.authorizeApproval;
-    return {
-      approver: (origin, identity) => agent.getApprover(origin && this.#own.connections.of(origin), identity),
-      ...(isOwn && { authorize: (request) => this.#authorize(request) }),
-      decided: (decision) => {
-        noteDecision(host, decision, host.clock.now());
-        book().forgetOlder(KEPT_DECISIONS);
-      },
-      settled: (message) => book().settleAll(message.id, toolParts(message).filter(isTerminal)),
-      removed: (messageId) => book().forget(messageId),
-      cleared: () => book().forgetLost(),
-    };
-  }
-
-  #authorize(request: ApprovalRequest): true | string | Promise<true | string> {
-    const failed = (thrown: unknown) => {
-      this.chat.hooks.failed(thrown);
-      return `authorizeApproval threw: ${errorText(thrown)}`;
-    };
-    // JavaScript can return anything.
-    const judge = (said: unknown) => {
-      if (said === true) return true;
-      if (said === false) return "authorizeApproval said no";
-      const mistake = `authorizeApproval returned ${typeof said}, not true or false`;
-      this.chat.hooks.failed(new PerdureError("bad_config", `${mistake}. The question stays open.`));
-      return mistake;
-    };
-    try {
-      const said: unknown = this.#agent.authorizeApproval(request);
-      return said instanceof Promise ? said.then(judge, failed) : judge(said);
-    } catch (thrown) {
-      return failed(thrown);
-    }
   }
 
   /** What the agent can do with its sessions when a client asks. */
@@ -369,9 +290,4 @@ export class ChatParts {
     }
     return this.#ledger;
   }
-}
-
-function recoveryOf(setting: ChatRecoveryConfig | boolean): ChatRecoveryConfig {
-  if (typeof setting !== "boolean") return setting;
-  return setting ? {} : { maxAttempts: 0 };
 }

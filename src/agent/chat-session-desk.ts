@@ -11,10 +11,10 @@ export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
     commit: (work) => chat.commit(work),
     forget: (session, also) => chat.clear(undefined, session, also),
     deleted(messageId) {
-      chat.hooks.background?.drop((call) => call.messageId === messageId);
+      chat.answerer.steps?.background.drop((call) => call.messageId === messageId);
       emptySubmitted(chat.host, messageId);
     },
-    derivesTitles: () => chat.hooks.settings().titles !== false,
+    derivesTitles: () => chat.policy.titles !== false,
     answering(session) {
       const running = chat.turnIn(session);
       return running?.cutBy === "cleared" ? undefined : running?.builder.id;
@@ -23,7 +23,7 @@ export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
       if (change.kind === "changed" || change.kind === "branch") live.transcript(change.session);
       live.sessions(change);
     },
-    failed: (error) => chat.hooks.failed(error),
+    failed: (error) => chat.agent.failed(error),
     countTokens: (text) => Math.ceil(unitsOfText(text)),
   };
 }

@@ -5,7 +5,7 @@ import type { AgentMessengers, MessengerAgent } from "../messenger/messengers.ts
 import { hasAnyDelivery } from "../store/delivery.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { Work } from "../work/work.ts";
-import { type ChannelHooks, checkChannels } from "./channel-policy.ts";
+import { type ChannelHooks, checkChannels } from "../turn/step/channels.ts";
 import { authorize, type RequestCaller } from "./authorize.ts";
 import { runFor } from "./context.ts";
 import type { Feature, OwnAgent, parts } from "./feature.ts";

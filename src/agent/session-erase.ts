@@ -30,7 +30,7 @@ export async function eraseData(around: EraseSurroundings, scope: EraseScope): P
       const open = openTurns(host).filter((one) => sessions.includes(one.session));
       for (const { id } of open) chat.cancel(id);
       for (const { id } of open) await chat.settled(id);
-      host.tx(() => chat.hooks.background?.drop((call) => sessions.includes(call.session)));
+      host.tx(() => chat.answerer.steps?.background.drop((call) => sessions.includes(call.session)));
       await around.media.idle();
     },
     erased(sessions: readonly string[]) {
@@ -52,8 +52,8 @@ export async function eraseData(around: EraseSurroundings, scope: EraseScope): P
 
 /** Does the rest of what a crash cut off, in the background. Never throws. */
 export function finishErasing(room: () => ChatRoom): void {
-  const { host, hooks } = room().chat;
+  const { host, agent } = room().chat;
   void host.keepAwake(finishErase(host)).catch((thrown: unknown) => {
-    if (!PerdureError.is(thrown, "agent_gone")) hooks.failed(thrown);
+    if (!PerdureError.is(thrown, "agent_gone")) agent.failed(thrown);
   });
 }

@@ -216,6 +216,6 @@ export function refuseSessionFrame(room: ChatRoom, socket: Socket, id: string, t
   const error = PerdureError.is(thrown)
     ? { code: thrown.code, message: thrown.message }
     : { code: "call_failed", message: "Something went wrong on the server." };
-  if (!PerdureError.is(thrown)) room.chat.hooks.failed(thrown, { stage: "session request" });
+  if (!PerdureError.is(thrown)) room.chat.agent.failed(thrown, { stage: "session request" });
   socket.send(encodeFrame({ type: "perdure_session_result", id, error }));
 }

@@ -3,7 +3,7 @@ import type { RetryOptions } from "../work/retry.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { Budget, Budgets } from "../ledger/budget.ts";
 import type { MediaRetention } from "../media/media.ts";
-import type { ChatRecoveryConfig } from "../turn/engine/chat-types.ts";
+import type { ChatRecoveryConfig } from "../turn/policy.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import type { AgentOptions } from "./parts.ts";
 import type { TitleOptions } from "./title-keeper.ts";

@@ -1,4 +1,4 @@
-import type { Instructions, LanguageModel, ModelMessage, ToolSet } from "ai";
+import type { LanguageModel, ModelMessage } from "ai";
 import { BackgroundWork } from "../context/background.ts";
 import { BoundOutputs, outputBound } from "../context/bound-shown.ts";
 import type { LiveState } from "../context/carried.ts";
@@ -6,78 +6,32 @@ import type { CompactionJob, CompactionOutcome } from "../context/compaction-job
 import type { CompactionInfo, ContextReport, DraftCompaction } from "../wire/session-types.ts";
 import { Compactor } from "../context/compactor.ts";
 import { LearnedFactors } from "../context/learned.ts";
-import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
-import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
-import type { Converted } from "../context/shown-units.ts";
+import { limitsOf, type ModelLimits } from "../context/model-limits.ts";
+import { type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
 import { usable } from "../context/token-budget.ts";
-import { type TextCounter, TokenCounters } from "../context/token-counters.ts";
+import { TokenCounters } from "../context/token-counters.ts";
 import { unitsOfRequest } from "../context/units.ts";
 import { ContextReader, type ContextView } from "../context/view.ts";
 import { PerdureError } from "../base/error.ts";
 import { waitingText } from "../message/told-line.ts";
-import type { UIMessage } from "../message/types.ts";
-import type { AgentHost } from "../port.ts";
 import { loadedKeys } from "../memory/loaded.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import { findPrice, type PriceTable } from "../ledger/prices.ts";
+import { findPrice } from "../ledger/prices.ts";
 import type { SessionSettings } from "../session/session-settings.ts";
 import { openAgentRuns } from "../store/agent-run.ts";
 import { type CompactionRow, listCompactions, readCompaction } from "../store/compaction.ts";
 import { readMessage } from "../store/message.ts";
 import { ownerIdOf } from "../store/session.ts";
-import type { CallBook } from "../tool/call-book.ts";
-import type { Conversations } from "../turn/engine/conversations.ts";
 import { listInbox } from "../turn/intake/inbox.ts";
-import type { ChatErrorClassification } from "../store/usage.ts";
 import { jobNow, measureNow, type RequestNow } from "../turn/step/make-job.ts";
 import { contextOf, nodesUp } from "../turn/step/step-run.ts";
+import { assemble, classify, shownApart, type StepParts } from "../turn/step/parts.ts";
+import { nextRequest } from "../turn/step/prepare.ts";
 import type { ContextPlan, SentRequest } from "../turn/step/context-plan.ts";
 import { nameOf } from "../model/call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { compactionsOn, toInfo } from "./compaction-info.ts";
 import { reportOf } from "./context-reports.ts";
 import { sessionOfRun } from "./run/run-views.ts";
-
-/** The settings of an agent that are about its model's window. */
-export interface ContextSettings {
-  readonly contextOverflow: ContextOverflow | boolean;
-  readonly modelLimits: ModelLimitsTable;
-  getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined>;
-  countTokens(model: string): TextCounter | undefined;
-  getLiveState(): LiveState;
-}
-
-/** A request as it would be made now. */
-export interface NextRequest {
-  readonly model: LanguageModel;
-  readonly instructions: Instructions | undefined;
-  readonly tools: ToolSet;
-}
-
-/** What is needed from the agent around it. */
-interface ContextDesk {
-  readonly host: AgentHost;
-  readonly agent: ContextSettings;
-  /** What a session was told about itself. It is configured by then. */
-  settings(session: string): SessionSettings;
-  chat(): Conversations;
-  ledger(): Ledger;
-  prices(): PriceTable;
-  book(): CallBook;
-  next(session: string): Promise<NextRequest>;
-  assemble(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]>;
-  /** What stored messages become, each apart, whatever the agent makes of them all. */
-  shown(messages: readonly UIMessage[], tools: ToolSet): Promise<readonly Converted[]>;
-  /** The stored message that a message of a request was made from. */
-  sourceOf(message: ModelMessage): UIMessage | undefined;
-  classify(error: unknown): Promise<ChatErrorClassification>;
-  /** Renders the context blocks of a session anew. */
-  renew(session: string): Promise<void>;
-  /** Something failed that nobody waits for. Must not throw. */
-  failed(error: unknown): void;
-  /** What is told about the window of a session has changed. Must not throw. */
-  changed(session: string): void;
-}
 
 /** Whole requests are as long as the windows of models. */
 const KEPT_REQUESTS = 4;
@@ -88,7 +42,7 @@ export type AppliedCompaction = Pick<DraftCompaction, "summary" | "messageId"> &
 
 /** Keeps the conversations of a `Think` within the windows of its models, and says what fills them. */
 export class ThinkContext implements ContextPlan {
-  readonly #desk: ContextDesk;
+  readonly #parts: StepParts;
   readonly reader: ContextReader;
   readonly background: BackgroundWork;
   readonly counters: TokenCounters;
@@ -99,25 +53,26 @@ export class ThinkContext implements ContextPlan {
   readonly #sent = new Map<string, SentRequest>();
   readonly #states = new Map<string, ContextState>();
 
-  constructor(desk: ContextDesk) {
-    this.#desk = desk;
-    this.reader = new ContextReader(desk.host);
+  constructor(parts: StepParts) {
+    const { host, policy } = parts;
+    this.#parts = parts;
+    this.reader = new ContextReader(host);
     this.counters = new TokenCounters(
-      (model) => desk.agent.countTokens(model),
-      (model, error) => desk.host.emit("chat:counter:failed", { model, error }),
+      (model) => policy.countTokens(model),
+      (model, error) => host.emit("chat:counter:failed", { model, error }),
       (model) => this.learned.countOf(model),
     );
-    this.learned = new LearnedFactors(desk.host, (model) => this.counters.rowOf(model));
+    this.learned = new LearnedFactors(host, (model) => this.counters.rowOf(model));
     this.background = new BackgroundWork({
-      keepAwake: (work) => void desk.host.keepAwake(work),
+      keepAwake: (work) => void host.keepAwake(work),
       ready: (session) => this.ready(session),
-      failed: (error) => desk.failed(error),
+      failed: (error) => parts.chat.agent.failed(error),
     });
   }
 
   get compactor(): Compactor {
     if (this.#compactor === undefined) {
-      const { host } = this.#desk;
+      const { host } = this.#parts;
       this.#compactor = new Compactor(host, (row) => this.#told(row));
       if (!host.blank) this.#compactor.closeOpen();
     }
@@ -125,31 +80,32 @@ export class ThinkContext implements ContextPlan {
   }
 
   policy(): OverflowPolicy | undefined {
-    return overflowPolicy(this.#desk.agent.contextOverflow);
+    return overflowPolicy(this.#parts.policy.contextOverflow);
   }
 
   limits(model: string): ModelLimits {
-    return limitsOf(this.#desk.agent.modelLimits, model);
+    return limitsOf(this.#parts.policy.modelLimits, model);
   }
 
   bounded(model: string, messages: readonly ModelMessage[]): ModelMessage[] {
     const policy = this.policy();
     if (policy === undefined) return [...messages];
-    return this.#bound.of(messages, outputBound(this.limits(model), policy), (one) => this.#desk.sourceOf(one)?.id);
+    const sourceOf = (one: ModelMessage) => this.#parts.messages.sourceOf(one)?.id;
+    return this.#bound.of(messages, outputBound(this.limits(model), policy), sourceOf);
   }
 
   async summariser(): Promise<LanguageModel | undefined> {
-    return this.#desk.agent.getCompactionModel();
+    return this.#parts.policy.getCompactionModel();
   }
 
   async settings(session: string): Promise<SessionSettings> {
-    return this.#desk.settings(session);
+    return this.#parts.sessions.of(session).settings;
   }
 
   live(session: string): LiveState {
-    const { host, agent } = this.#desk;
+    const { host, policy, chat, book, background } = this.#parts;
     const owner = ownerIdOf(host, session);
-    const queued = listInbox(this.#desk.chat()).filter((item) => item.session === session);
+    const queued = listInbox(chat).filter((item) => item.session === session);
     const loaded = loadedKeys(host, owner);
     return {
       runs: openAgentRuns(host)
@@ -158,12 +114,10 @@ export class ThinkContext implements ContextPlan {
           ...{ id: runId, name: className },
           ...(preview !== null && { task: preview }),
         })),
-      background: this.#desk
-        .chat()
-        .hooks.background?.list(session)
+      background: background
+        .list(session)
         .map(({ toolCallId, toolName, input }) => ({ call: toolCallId, tool: toolName, input })),
-      approvals: this.#desk
-        .book()
+      approvals: book
         .pendingApprovals()
         .filter(({ messageId }) => readMessage(host, messageId)?.session === owner)
         .map(({ toolCallId, tool, input }) => ({
@@ -171,7 +125,7 @@ export class ThinkContext implements ContextPlan {
         })),
       queued: queued.flatMap(({ messages }) => messages).map(({ id, parts }) => ({ id, text: waitingText(parts) })),
       loaded: loaded.map(({ label, key }) => `${label}: ${key}`),
-      ...agent.getLiveState(),
+      ...policy.getLiveState(),
     };
   }
 
@@ -186,7 +140,12 @@ export class ThinkContext implements ContextPlan {
       estimated: usage === undefined,
     };
     keepNewest(this.#states, session, state, KEPT_STATES);
-    this.#desk.changed(session);
+    this.#changed(session);
+  }
+
+  /** What is told about the window of a session has changed. */
+  #changed(session: string): void {
+    this.#parts.chat.output.sessions?.({ kind: "context", session });
   }
 
   /** How full the window is, as far as it is known without work. */
@@ -198,10 +157,10 @@ export class ThinkContext implements ContextPlan {
 
   /** By the last call, which may be of an earlier life, and what was compacted since. */
   #stateOf(session: string): ContextState | undefined {
-    const { host } = this.#desk;
+    const { host } = this.#parts;
     if (host.blank) return undefined;
     const owner = ownerIdOf(host, session);
-    const [call] = this.#desk.ledger().list({ session: owner, purpose: "turn", limit: 1 });
+    const [call] = this.#parts.ledger.list({ session: owner, purpose: "turn", limit: 1 });
     if (call === undefined || call.input === null) return undefined;
     const limits = this.limits(call.model);
     const [row] = listCompactions(host, { session }, 1);
@@ -215,33 +174,38 @@ export class ThinkContext implements ContextPlan {
    * before its next request. Never throws.
    */
   ready(session: string): void {
-    const { host } = this.#desk;
-    if (this.#desk.chat().turnIn(session) !== undefined) return;
+    const { host } = this.#parts;
+    if (this.#parts.chat.turnIn(session) !== undefined) return;
     const prepared = this.background.take(session);
     if (prepared === undefined) return;
     const publish = async () => {
       const job = { ...prepared.job, view: () => this.#view(session) };
-      if (this.compactor.publish({ ...prepared, job }).ok) await this.#desk.renew(session);
+      if (this.compactor.publish({ ...prepared, job }).ok) await this.#renew(session);
     };
     void host.keepAwake(
       publish().catch((thrown: unknown) => {
-        if (!this.background.closed) this.#desk.failed(thrown);
+        if (!this.background.closed) this.#parts.chat.agent.failed(thrown);
       }),
     );
+  }
+
+  /** Renders the context blocks of a session anew. */
+  async #renew(session: string): Promise<void> {
+    await (await this.#parts.sessions.ready(session)).blocks.refreshSystemPrompt();
   }
 
   /** Summarises now. @throws PerdureError `bad_state` when it cannot be done, with the reason. */
   async compact(session: string, focus: string | undefined): Promise<CompactionInfo> {
     const made = await this.compactor.run(await this.#job(session, focus));
     const info = this.#info(made);
-    await this.#desk.renew(session);
+    await this.#renew(session);
     return info;
   }
 
   /** Clears old outputs of tools now; undefined when that is not worth it. @throws PerdureError `bad_state` */
   async prune(session: string): Promise<CompactionInfo | undefined> {
     const row = this.compactor.prune(await this.#job(session, undefined));
-    return row && toInfo(this.#desk.host, row, true);
+    return row && toInfo(this.#parts.host, row, true);
   }
 
   /** What a summary would say. Nothing is stored. @throws PerdureError `bad_state`, `call_failed` */
@@ -253,26 +217,26 @@ export class ThinkContext implements ContextPlan {
   async apply(session: string, { summary, messageId, parts = null }: AppliedCompaction): Promise<CompactionInfo> {
     const job = await this.#job(session, undefined);
     const info = this.#info(this.compactor.apply(job, { summary, messageId, parts }));
-    await this.#desk.renew(session);
+    await this.#renew(session);
     return info;
   }
 
   /** Takes back the compaction in effect. @throws PerdureError `not_found`, `bad_state`, `limit` */
   async undo(id: string, session?: string): Promise<CompactionInfo> {
-    const { host } = this.#desk;
+    const { host } = this.#parts;
     const row = readCompaction(host, id);
     if (row === undefined) throw new PerdureError("not_found", `There is no compaction ${id}.`);
     const where = session ?? row.session;
     this.#idle(where);
     const measure = await measureNow(this, await this.#now(where));
     const undone = this.compactor.undo(id, this.#view(where), measure);
-    await this.#desk.renew(where);
+    await this.#renew(where);
     return toInfo(host, undone, false);
   }
 
   /** The compactions on the way of a session, newest first. */
   list(session: string, limit: number): CompactionInfo[] {
-    const { host } = this.#desk;
+    const { host } = this.#parts;
     if (host.blank) return [];
     // Closes what an earlier life left.
     void this.compactor;
@@ -285,19 +249,19 @@ export class ThinkContext implements ContextPlan {
     const policy = this.policy();
     const limits = this.limits(sent.model);
     return reportOf({
-      ...{ host: this.#desk.host, sent, view: this.#view(session), limits, factor: this.learned.of(sent.model) },
+      ...{ host: this.#parts.host, sent, view: this.#view(session), limits, factor: this.learned.of(sent.model) },
       count: this.counters.of(sent.model),
-      price: findPrice(this.#desk.prices(), sent.model),
+      price: findPrice(this.#parts.policy.prices, sent.model),
       bound: policy && outputBound(limits, policy),
       originalOf: (message) => this.#bound.originalOf(message),
-      sourceOf: (message) => this.#desk.sourceOf(message),
+      sourceOf: (message) => this.#parts.messages.sourceOf(message),
     });
   }
 
   async #planned(session: string): Promise<SentRequest> {
-    const { model, instructions, tools } = await this.#desk.next(session);
-    const { base } = contextOf(this.#desk.chat(), this.reader, session, 0);
-    const messages = this.bounded(nameOf(model), await this.#desk.assemble(base, tools));
+    const { model, instructions, tools } = await nextRequest(this.#parts, session);
+    const { base } = contextOf(this.#parts.chat, this.reader, session, 0);
+    const messages = this.bounded(nameOf(model), await assemble(this.#parts, base, tools));
     return {
       ...{ session, model: nameOf(model), instructions, tools, messages },
       ...{ maxOutputTokens: undefined, usage: undefined },
@@ -313,27 +277,26 @@ export class ThinkContext implements ContextPlan {
       if (before !== undefined)
         this.#states.set(session, { ...before, tokens: tokens ?? before.tokens, estimated: true });
     }
-    this.#desk.changed(session);
+    this.#changed(session);
   }
 
   #info(made: CompactionOutcome): CompactionInfo {
     if (!made.ok) throw new PerdureError("bad_state", made.error);
-    return toInfo(this.#desk.host, made.row, true);
+    return toInfo(this.#parts.host, made.row, true);
   }
 
   #view(session: string): ContextView {
-    return this.reader.read(nodesUp(this.#desk.chat(), session, 0), session);
+    return this.reader.read(nodesUp(this.#parts.chat, session, 0), session);
   }
 
   /** What a turn has sent must not change while it runs, but by the turn itself. */
   #idle(session: string): void {
-    const { running } = this.#desk.chat();
-    if (running?.row.session !== session) return;
+    if (this.#parts.chat.turnIn(session) === undefined) return;
     throw new PerdureError("bad_state", "A turn of this session is running. Ask again when it has ended.");
   }
 
   async #now(session: string): Promise<RequestNow> {
-    const next = await this.#desk.next(session);
+    const next = await nextRequest(this.#parts, session);
     const policy = this.policy();
     const own = policy === undefined ? Number.POSITIVE_INFINITY : policy.threshold * policy.maxInputTokens;
     return {
@@ -341,20 +304,20 @@ export class ThinkContext implements ContextPlan {
       bound: Math.min(usable(this.limits(nameOf(next.model))), own),
       // A turn that has begun meanwhile goes on with what it had read, and the next one has the summary.
       view: () => this.#view(session),
-      shown: (messages) => this.#desk.shown(messages, next.tools),
+      shown: (messages) => shownApart(this.#parts, messages, next.tools),
     };
   }
 
   async #job(session: string, focus: string | undefined): Promise<CompactionJob> {
     this.#idle(session);
-    const { host } = this.#desk;
+    const { host, ledger } = this.#parts;
     return jobNow(this, {
       ...(await this.#now(session)),
       ...{ session, trigger: "manual", open: false, focus, signal: new AbortController().signal, turn: undefined },
-      whole: () => this.reader.whole(() => nodesUp(this.#desk.chat(), session, 0), session),
+      whole: () => this.reader.whole(() => nodesUp(this.#parts.chat, session, 0), session),
       books: {
-        ...{ host, ledger: this.#desk.ledger(), payers: undefined, turn: undefined, step: 0 },
-        classify: (error) => this.#desk.classify(error),
+        ...{ host, ledger, payers: undefined, turn: undefined, step: 0 },
+        classify: (error) => classify(this.#parts, error),
       },
     });
   }

@@ -1,30 +1,42 @@
 import { newId } from "../base/id.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import { ModelMessages } from "../context/model-messages.ts";
+import { Ledger } from "../ledger/ledger.ts";
+import type { Payers } from "../ledger/payers.ts";
+import { filesOf } from "../media/files.ts";
+import type { MediaRestore } from "../media/media-restore.ts";
+import { SessionSearch } from "../search/search.ts";
 import type { ScheduledTasks } from "../work/task-types.ts";
+import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import type { SessionManager } from "../session/session-manager.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
 import { keepAside, readStored } from "../store/damaged.ts";
+import { ownerIdOf } from "../store/session.ts";
 import type { TurnRow } from "../store/turn.ts";
 import { lendAction } from "../tool/action-bind.ts";
 import { isAction } from "../tool/action.ts";
+import { CallBook } from "../tool/call-book.ts";
+import { type FileDownloadOptions, fileLoader, type LoadFile } from "../toolbox/egress/file-download.ts";
 import type { ExtensionBridge } from "../toolbox/extension/host-functions.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
-import type { ChatHooks, ChatTurnOptions } from "../turn/engine/chat-types.ts";
-import type { ChatAnswer, OrdinaryTurn } from "../turn/engine/by-stream.ts";
-import { messagesIn } from "../turn/engine/history.ts";
+import type { TurnFacts } from "../turn/engine/engine.ts";
+import { messagesIn } from "../turn/engine/mend.ts";
 import type { BackgroundCalls } from "../turn/step/background.ts";
-import { classifyProviderError } from "../model/provider-error.ts";
+import type { StepPolicy } from "../turn/policy.ts";
+import { classify, type StepParts } from "../turn/step/parts.ts";
+import { inSteps } from "../turn/step/run-steps.ts";
 import { writeJson } from "../wire/json.ts";
 import type { SubmitOptions } from "../turn/intake/submissions.ts";
-import type { Answering, ChatParts, RunAsAgent, StepSide } from "./chat-parts.ts";
+import type { ChatParts, StepSide } from "./chat-parts.ts";
 import { FilePoints } from "./file-points.ts";
 import type { AgentParts } from "./parts.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
-import type { ThinkActions } from "./think-actions.ts";
-import { type BackgroundAgent, openBackground } from "./think-background.ts";
-import type { ThinkContext } from "./think-context.ts";
-import { OUTSIDE, ThinkPlan, type ThinkHooks, type ThinkSettings } from "./think-plan.ts";
+import { isToldLater } from "./run/book-calls.ts";
+import type { RunBounds } from "./run/lineage.ts";
+import { payersOf } from "./run/run-payers.ts";
+import { ThinkActions } from "./think-actions.ts";
+import { openBackground } from "./think-background.ts";
+import { ThinkContext } from "./think-context.ts";
 import { type KitSettings, ToolKit } from "./tool-kit.ts";
 import { sessionNow } from "./turn-now.ts";
 
@@ -32,12 +44,10 @@ import { sessionNow } from "./turn-now.ts";
 const CONFIG = "the configuration";
 
 /** What an agent decides that runs its turns step by step: the part of a `Think` that users write. */
-interface ThinkPolicy extends ThinkSettings, KitSettings, BackgroundAgent {
+interface ThinkPolicy extends StepPolicy, KitSettings, RunBounds {
+  readonly fileDownloads: FileDownloadOptions;
   getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks>;
   getDefaultTimezone(): string | undefined;
-  onChatMessage(
-    options: ChatTurnOptions,
-  ): ChatAnswer | OrdinaryTurn | undefined | Promise<ChatAnswer | OrdinaryTurn | undefined>;
   submitMessages(messages: UserMessages, options?: SubmitOptions): Promise<unknown>;
   contextReport: (of: { session: string }) => ReturnType<StepSide["report"]>;
   compact: (of: { session: string; focus?: string; preview?: boolean }) => Promise<unknown>;
@@ -47,39 +57,45 @@ interface ThinkPolicy extends ThinkSettings, KitSettings, BackgroundAgent {
 
 type UserMessages = { id: string; role: "user"; parts: { type: "text"; text: string }[] }[];
 
-/** The hooks that do nothing. */
-type NoHooks = ThinkHooks & Pick<ThinkPolicy, "onChatMessage" | "getScheduledTasks">;
-
 /** What an agent is made of that runs its turns step by step. */
-export class ThinkParts implements Answering, StepSide {
+export class ThinkParts implements StepSide, StepParts, TurnFacts {
   readonly #own: AgentParts<unknown>;
   readonly #chat: ChatParts;
-  readonly #agent: ThinkPolicy;
-  readonly #base: NoHooks;
-  readonly plan: ThinkPlan;
+  readonly policy: ThinkPolicy;
+  readonly silent: ThinkPolicy;
   readonly kit: ToolKit;
+  /** What keeps conversations within the model's window. */
+  readonly window: ThinkContext;
+  readonly messages = new ModelMessages((error) => this.chat.agent.failed(error));
+  readonly brought: StepParts["brought"] = new Map();
   /** What ties files to messages. */
   readonly points: FilePoints;
   readonly background: BackgroundCalls;
   readonly tasks: TaskFeature;
+  readonly #lostFiles = new Set<string>();
+  #loadFile: LoadFile | undefined;
+  #ledger: Ledger | undefined;
+  #book: CallBook | undefined;
+  #actions: ThinkActions | undefined;
+  #search: SessionSearch | undefined;
 
   /** @param base a class that has its hooks does not listen. */
-  constructor(own: AgentParts<unknown>, chat: ChatParts, agent: ThinkPolicy, base: NoHooks) {
+  constructor(own: AgentParts<unknown>, chat: ChatParts, agent: ThinkPolicy, base: ThinkPolicy) {
     this.#own = own;
     this.#chat = chat;
-    this.#agent = agent;
-    this.#base = base;
+    this.policy = agent;
+    this.silent = base;
     const { host, features } = own;
     this.points = new FilePoints(host, () => agent.getWorkspace());
     this.kit = new ToolKit(agent, {
       host,
       mcp: () => own.mcp.used,
       bridge: () => this.#bridge,
-      failed: (error) => chat.chat.hooks.failed(error),
+      failed: (error) => chat.chat.agent.failed(error),
     });
     features.push({ lend: (value) => (isAction(value) ? lendAction(value, this.actions.binding()) : undefined) });
     features.push({ halt: () => this.kit.halt(), left: () => this.kit.halt() });
-    this.plan = new ThinkPlan(agent, base, this);
+    this.window = new ThinkContext(this);
     this.tasks = new TaskFeature(own, {
       declares: () => agent.getScheduledTasks !== base.getScheduledTasks,
       tasks: () => agent.getScheduledTasks(),
@@ -88,12 +104,14 @@ export class ThinkParts implements Answering, StepSide {
       chat: () => chat.chat,
       failed: (error) => void own.failed(error, { stage: "scheduled task" }),
     });
-    this.background = openBackground(own, agent, this.plan, () => chat.chat);
+    this.background = openBackground(own, this);
     // First: if the tasks cannot work, no turn may have gone on.
     features.unshift(this.tasks);
     const close = () => this.window.background.close();
     features.push({ drain: close, halt: close, left: close });
-    chat.answering = this;
+    chat.answerer = inSteps(this);
+    chat.facts.push(this);
+    chat.steps = this;
   }
 
   get host(): AgentHost {
@@ -108,52 +126,82 @@ export class ThinkParts implements Answering, StepSide {
     return this.#chat.sessions;
   }
 
-  /** What keeps conversations within the model's window. */
-  get window(): ThinkContext {
-    return this.plan.context;
+  get ledger(): Ledger {
+    if (this.#ledger === undefined) {
+      const { host, policy } = this;
+      this.#ledger = new Ledger(host, {
+        budgets: () => policy.budgets,
+        prices: () => policy.prices,
+        session: () => ownerIdOf(host, this.chat.transcripts.current),
+      });
+      // What an earlier life had asked for and not heard the end of.
+      if (!host.blank) this.#ledger.closeOpen((call) => isToldLater(host, call));
+    }
+    return this.#ledger;
+  }
+
+  get book(): CallBook {
+    return (this.#book ??= new CallBook(this.host));
+  }
+
+  get search(): SessionSearch {
+    return (this.#search ??= new SessionSearch(this.host));
   }
 
   get actions(): ThinkActions {
-    return this.plan.actions;
+    return (this.#actions ??= new ThinkActions(this));
   }
 
-  hooks(as: RunAsAgent): Pick<ChatHooks, "respond"> & Partial<ChatHooks> {
-    const { plan, points } = this;
-    const agent = this.#agent;
-    const own = agent.onChatMessage !== this.#base.onChatMessage;
-    return {
-      respond: async (options) => as(() => agent.onChatMessage(options), options.requestId, options.identity),
-      plan: (turn) => plan.of(turn, as),
-      ranInSteps: ({ seq }) => !own || plan.ledger.attempts(seq, 0).length > 0,
-      answerable: (...about) => plan.answerable(...about),
-      decided: (decision) => {
-        const { messageId, toolCallId } = decision;
-        // What an onChatMessage of its own asked is not in the book of the steps.
-        if (own && !plan.book.isOfSteps(messageId, toolCallId)) this.#chat.deciding.decided?.(decision);
-        else plan.book.record(decision);
-      },
-      question: (messageId, toolCallId) => plan.book.question(messageId, toolCallId),
-      explain: (error, context) => as(() => plan.explain(error, context), context.requestId, context.identity),
-      begun: (turn) => points.begun(turn),
-      settled: (message, turn) => {
-        plan.settled(message, turn);
-        points.settled(message);
-      },
-      removed: (messageId) => plan.book.forget(messageId),
-      cleared: (session, turns) => plan.cleared(session, turns),
-      background: this.background,
-    };
+  get media(): MediaRestore {
+    return this.#chat.restore;
+  }
+
+  payers(turn: number): Payers | undefined {
+    return payersOf(this.host, turn);
+  }
+
+  readonly loadFile: LoadFile = (file) => (this.#loadFile ??= fileLoader(this.policy.fileDownloads))(file);
+
+  /** Said once in a life: each turn of the conversation asks for the file again. */
+  fileLost(url: string, error: unknown): void {
+    if (this.#lostFiles.has(url)) return;
+    this.#lostFiles.add(url);
+    this.chat.agent.failed(error);
+  }
+
+  async keep(text: string): Promise<string | undefined> {
+    try {
+      return (await filesOf(this.host).put(new TextEncoder().encode(text), "text/plain;charset=utf-8")).name;
+    } catch (thrown) {
+      this.chat.agent.failed(thrown);
+      return undefined;
+    }
+  }
+
+  // What is kept beside turns
+
+  begun(turn: TurnRow): void {
+    this.points.begun(turn);
+  }
+
+  settled(message: UIMessage, turn?: TurnRow): void {
+    // What is summarised in the background goes on, and tells its own end.
+    if (turn !== undefined)
+      this.ledger.closeTurn(
+        turn.seq,
+        ({ purpose }) => purpose === "compaction" && this.window.background.has(turn.session),
+      );
+    this.points.settled(message);
+  }
+
+  /** Calls whose end nobody will write down were cut. */
+  cleared(session: string, turns: readonly TurnRow[]): void {
+    this.window.background.stop(session);
+    this.background.dropSession(session);
+    for (const { seq } of turns) this.ledger.closeTurn(seq, (call) => isToldLater(this.host, call));
   }
 
   // What runs step by step adds to a chat
-
-  get steps(): StepSide {
-    return this;
-  }
-
-  get ledger(): Ledger {
-    return this.plan.ledger;
-  }
 
   goesOn(turnId: string): boolean {
     return this.background.hasOpen(turnId);
@@ -164,15 +212,15 @@ export class ThinkParts implements Answering, StepSide {
   }
 
   async classify(error: unknown) {
-    return (await this.#agent.classifyChatError(error, OUTSIDE)) ?? classifyProviderError(error);
+    return classify(this, error);
   }
 
   readonly contextState: StepSide["contextState"] = (session) => this.window.state(session);
-  readonly report: StepSide["report"] = (session) => this.#agent.contextReport({ session });
-  readonly compact: StepSide["compact"] = (session, options) => this.#agent.compact({ session, ...options });
+  readonly report: StepSide["report"] = (session) => this.policy.contextReport({ session });
+  readonly compact: StepSide["compact"] = (session, options) => this.policy.compact({ session, ...options });
   readonly applyCompaction: StepSide["applyCompaction"] = (session, draft) =>
-    this.#agent.applyCompaction({ session, ...draft });
-  readonly undoCompaction: StepSide["undoCompaction"] = (session, id) => this.#agent.undoCompaction(id, { session });
+    this.policy.applyCompaction({ session, ...draft });
+  readonly undoCompaction: StepSide["undoCompaction"] = (session, id) => this.policy.undoCompaction(id, { session });
 
   /** What the agent does for its extensions, in the session where they are asked: a guest serves all of them. */
   get #bridge(): ExtensionBridge {
@@ -180,14 +228,14 @@ export class ThinkParts implements Answering, StepSide {
     const session = sessionNow(chat);
     const blocks = async () => (await this.sessions.ready(session)).blocks;
     return {
-      workspace: this.#agent.getWorkspace() ?? undefined,
+      workspace: this.policy.getWorkspace() ?? undefined,
       getContext: async (label) => (await blocks()).getContextBlock(label)?.content ?? null,
       setContext: async (label, content) => void (await (await blocks()).replaceContextBlock(label, content)),
       isOfApp: async (label) => (await blocks()).isOfCode(label),
       getMessages: (limit) => messagesIn(chat, session).slice(-limit),
       sendMessage: async (text) => {
         const message = { id: newId("msg"), role: "user" as const, parts: [{ type: "text" as const, text }] };
-        await this.#agent.submitMessages([message], { session });
+        await this.policy.submitMessages([message], { session });
       },
       getSessionInfo: () => ({ id: session, messages: messagesIn(chat, session).length }),
     };

@@ -1,26 +1,26 @@
 import type { OutputInterface, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
-import type { Follower } from "../live/live-chat.ts";
+import type { Follower } from "../live/broadcast.ts";
 import { type MessageInput, toMessages } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
-import type { SaveMessagesResult } from "../turn/engine/chat-types.ts";
+import type { SaveMessagesResult } from "../turn/policy.ts";
 import { findMessage, findSession } from "../session/session-changes.ts";
 import { refuseDuringTurns } from "../session/session-turns.ts";
-import { messagesIn } from "../turn/engine/history.ts";
+import { messagesIn } from "../turn/engine/mend.ts";
 import { accept, acceptMore, givenIdentity, nameSession, persist } from "../turn/intake/accept.ts";
 import { sessionNamed } from "../turn/engine/conversations.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/intake/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
+import type { StepParts } from "../turn/step/parts.ts";
 import { countElsewhere } from "./cause.ts";
 import type { ChatRoom } from "../live/chat-room.ts";
 import { noteWaiting, refuseCircle } from "./circle.ts";
 import { currentAgent } from "./context.ts";
 import { parts } from "./feature.ts";
 import { sessionNow, turnNow } from "./turn-now.ts";
-import type { ThinkPlan } from "./think-plan.ts";
 
 /** What a turn answers: a text, a message, or several. Those without an id get one. */
 export type TurnInput = MessageInput;
@@ -138,7 +138,7 @@ function addBehind(
 /** See `Think.chat`. */
 export async function chat(
   room: ChatRoom,
-  plan: ThinkPlan,
+  brought: StepParts["brought"],
   input: TurnInput,
   callback: StreamCallback,
   options: ChatOptions = {},
@@ -146,15 +146,15 @@ export async function chat(
   refuseInside(room.chat, "chat");
   const elsewhere = countElsewhere(room.chat.host);
   if (elsewhere !== undefined) await elsewhere;
-  const requestId = begin(room.chat, plan, input, options);
+  const requestId = begin(room.chat, brought, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
-  return follow(room, plan, requestId, callback, options.signal);
+  return follow(room, brought, requestId, callback, options.signal);
 }
 
 /** See `Think.runTurn`. */
 export async function runTurn(
   room: ChatRoom,
-  plan: ThinkPlan,
+  brought: StepParts["brought"],
   options: RunTurnOptions,
 ): Promise<SaveMessagesResult | SubmitResult> {
   // JavaScript can give the text alone; taken for options it would ask for nothing.
@@ -170,10 +170,10 @@ export async function runTurn(
   const elsewhere = countElsewhere(room.chat.host);
   if (elsewhere !== undefined) await elsewhere;
   const input = options.input === undefined || options.continuation === true ? undefined : options.input;
-  const requestId = begin(room.chat, plan, input, options);
+  const requestId = begin(room.chat, brought, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
   const callback = options.mode === "stream" ? options.callback : undefined;
-  return follow(room, plan, requestId, callback, options.signal);
+  return follow(room, brought, requestId, callback, options.signal);
 }
 
 /** See `Think.submitMessages`. */
@@ -192,7 +192,7 @@ export async function submit(
 
 function begin(
   desk: Conversations,
-  plan: ThinkPlan,
+  brought: StepParts["brought"],
   given: MessageInput | undefined,
   { tools, config, session, identity }: TurnExtras,
 ): string | undefined {
@@ -201,8 +201,7 @@ function begin(
     identity: givenIdentity({ identity }),
     // Before the turn starts, which it may do at once.
     also({ id }: TurnRow) {
-      if (tools !== undefined) plan.extraTools.set(id, tools);
-      if (config !== undefined) plan.extraConfig.set(id, config);
+      if (tools !== undefined || config !== undefined) brought.set(id, { tools, config });
       noteWaiting(id);
     },
   };
@@ -212,7 +211,7 @@ function begin(
 
 async function follow(
   room: ChatRoom,
-  plan: ThinkPlan,
+  brought: StepParts["brought"],
   requestId: string,
   callback: StreamCallback | undefined,
   signal: AbortSignal | undefined,
@@ -229,8 +228,7 @@ async function follow(
   } finally {
     signal?.removeEventListener("abort", stop);
     if (told !== undefined) live.followers.delete(told.follower);
-    plan.extraTools.delete(requestId);
-    plan.extraConfig.delete(requestId);
+    brought.delete(requestId);
     currentAgent().agent?.[parts].waiting.delete(requestId);
   }
 }

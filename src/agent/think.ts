@@ -34,9 +34,9 @@ import type { WorkspaceToolsOptions } from "../toolbox/workspace/tools/create-wo
 import type { PointChange, RestoreResult, WorkspaceFiles, WorkspaceLike } from "../toolbox/workspace/types.ts";
 import { Workspace } from "../toolbox/workspace/workspace.ts";
 import type { WorkspaceOptions } from "../toolbox/workspace/workspace-options.ts";
-import type { ChatTurnOptions, SaveMessagesResult } from "../turn/engine/chat-types.ts";
 import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/engine/by-stream.ts";
 import * as inbox from "../turn/intake/inbox.ts";
+import type { ChatTurnOptions, SaveMessagesResult, StepPolicy } from "../turn/policy.ts";
 import { readReceipt, type SteerReceipt } from "../turn/intake/steer.ts";
 import * as submissions from "../turn/intake/submissions.ts";
 import type { BackgroundCall } from "../turn/step/background-note.ts";
@@ -84,11 +84,10 @@ interface ExecutionAnswer {
  * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
  * it only watches: then the error goes to `onError`.
  */
-export class Think<Env extends object = AgentEnv, State = unknown, Props extends object = object> extends ChatAgent<
-  Env,
-  State,
-  Props
-> {
+export class Think<Env extends object = AgentEnv, State = unknown, Props extends object = object>
+  extends ChatAgent<Env, State, Props>
+  implements StepPolicy
+{
   /** @internal */
   declare readonly [parts]: ChatAgent<Env, State, Props>[typeof parts] & { readonly think: ThinkParts };
 
@@ -141,7 +140,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     readonly messages: readonly UIMessage[];
     readonly tools: ToolSet;
   }): ModelMessage[] | Promise<ModelMessage[]> {
-    return this[parts].think.plan.convertAll(context.messages, context.tools);
+    return this[parts].think.messages.of(context.messages, context.tools);
   }
 
   /**
@@ -194,7 +193,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     callback: turns.StreamCallback,
     options: turns.ChatOptions = {},
   ): Promise<SaveMessagesResult> {
-    return turns.chat(this[parts].chat.room, this[parts].think.plan, message, callback, options);
+    return turns.chat(this[parts].chat.room, this[parts].think.brought, message, callback, options);
   }
 
   /** Stops a turn of {@link Think.chat} for good. False when there is none of that id under way. */
@@ -215,7 +214,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   runTurn(options: turns.WaitTurnOptions | turns.StreamTurnOptions): Promise<SaveMessagesResult>;
   runTurn(options: turns.RunTurnOptions): Promise<SaveMessagesResult | submissions.SubmitResult>;
   async runTurn(options: turns.RunTurnOptions): Promise<SaveMessagesResult | submissions.SubmitResult> {
-    return turns.runTurn(this[parts].chat.room, this[parts].think.plan, options);
+    return turns.runTurn(this[parts].chat.room, this[parts].think.brought, options);
   }
 
   /** Adds messages without a turn. With `mode: "append"` those that are there already are left as they are. */
@@ -232,24 +231,24 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
    * for calls of long ago. For server code: clients are never sent it.
    */
   originalToolResult(toolCallId: string, messageId?: string): ReturnedCall | undefined {
-    return this[parts].think.plan.book.original(toolCallId, messageId);
+    return this[parts].think.book.original(toolCallId, messageId);
   }
 
   /** Tool calls that wait for a person. Answer them with `answerApproval`. */
   pendingApprovals(): PendingApproval[] {
-    return this[parts].think.plan.book.pendingApprovals();
+    return this[parts].think.book.pendingApprovals();
   }
 
   // What was used
 
   /** Tokens and dollars of a turn, or of all that the agent ever did, runs of agents below included. */
   usage(scope: { readonly turn: string } | "agent" = "agent"): UsageTotals {
-    return this[parts].think.plan.ledger.totals(scope);
+    return this[parts].think.ledger.totals(scope);
   }
 
   /** The model calls, newest first. Those of agents below have the purpose `agent-tool`. */
   listUsage(filter: Parameters<Ledger["list"]>[0] = {}): LedgerEntry[] {
-    return this[parts].think.plan.ledger.list(filter);
+    return this[parts].think.ledger.list(filter);
   }
 
   // Scheduled tasks

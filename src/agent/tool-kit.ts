@@ -13,6 +13,7 @@ import { type BashToolOptions, bashToolMissing } from "../toolbox/workspace/bash
 import { keptIn } from "../toolbox/workspace/kept-files.ts";
 import { createWorkspaceTools, type WorkspaceToolsOptions } from "../toolbox/workspace/tools/create-workspace-tools.ts";
 import type { WorkspaceLike } from "../toolbox/workspace/types.ts";
+import type { Watchers } from "../turn/policy.ts";
 import { waitForMcp } from "./agent-mcp.ts";
 
 /** Tools that a session may have. */
@@ -80,6 +81,11 @@ export class ToolKit {
       reserved: () => this.#names,
       failed: (error) => this.#desk.failed(error),
     }));
+  }
+
+  /** Extensions that hear of turns. */
+  get watchers(): Watchers | undefined {
+    return this.extensions?.hooks;
   }
 
   /** @param others names of tools that the turn has besides. @param blocks of its session: extensions may bring more. */

@@ -1,16 +1,15 @@
 import type { AgentHost, Socket } from "../port.ts";
-import type { ChatHooks } from "../turn/engine/chat-types.ts";
-import { Conversations } from "../turn/engine/conversations.ts";
+import { type AgentSide, Conversations } from "../turn/engine/conversations.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { Audience } from "./audience.ts";
-import { LiveChat } from "./live-chat.ts";
+import { Broadcast } from "./broadcast.ts";
 import { Resume } from "./resume.ts";
 import { SessionNews } from "./session-news.ts";
 
 /** A chat and those who listen to it. */
 export interface ChatRoom {
   readonly chat: Conversations;
-  readonly live: LiveChat;
+  readonly live: Broadcast;
   readonly resume: Resume;
   readonly audience: Audience;
   readonly news: SessionNews;
@@ -27,29 +26,17 @@ interface RoomAround {
 }
 
 /** Opens a chat: all of its parts know each other from the start. */
-export function openRoom(host: AgentHost, hooks: ChatHooks, { work, context, moved }: RoomAround): ChatRoom {
+export function openRoom(host: AgentHost, side: AgentSide, { work, context, moved }: RoomAround): ChatRoom {
   const audience = new Audience(
     () => host.sockets.all(),
     () => chat.transcripts.current,
   );
-  const live = new LiveChat(
+  const live = new Broadcast(
     audience,
     () => chat,
     () => resume,
   );
-  const over = (turnId: string) => {
-    hooks.over?.(turnId);
-    news.changed({ kind: "turn" });
-  };
-  const repairToolPart: ChatHooks["repairToolPart"] = (part, message) => {
-    try {
-      return hooks.repairToolPart(part, message);
-    } catch (thrown) {
-      hooks.failed(thrown);
-      return undefined;
-    }
-  };
-  const chat: Conversations = new Conversations(host, { ...hooks, over, repairToolPart }, live, work);
+  const chat: Conversations = new Conversations(host, side, live, work);
   const resume: Resume = new Resume(chat, audience, live);
   const news: SessionNews = new SessionNews(chat, audience, () => resume, context, moved);
   live.onSessions = (change) => news.changed(change);

@@ -7,7 +7,7 @@ import { heldContinuation } from "../turn/intake/tool-answers.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";
-import type { LiveChat, Waiting } from "./live-chat.ts";
+import type { Broadcast, Waiting } from "./broadcast.ts";
 
 /** The clients wait for a minute after each `pending`; a longer queue is announced again before that. */
 const REMIND_MS = 30_000;
@@ -34,13 +34,13 @@ const ARRIVED_MS = 2_000;
 export class Resume implements Waiting {
   readonly #chat: Conversations;
   readonly #audience: Audience;
-  readonly #live: LiveChat;
+  readonly #live: Broadcast;
   readonly #clock: Clock;
   /** Clients that left, by what they call themselves, and the turn whose end they would miss. */
   readonly #left = new Map<string, string | undefined>();
   #cancelReminder: (() => void) | undefined;
 
-  constructor(chat: Conversations, audience: Audience, live: LiveChat) {
+  constructor(chat: Conversations, audience: Audience, live: Broadcast) {
     this.#chat = chat;
     this.#audience = audience;
     this.#live = live;

@@ -125,7 +125,7 @@ export class SessionNews {
       if (this.#marks.size >= MAX_MARKS) this.#marks.clear();
       this.#marks.set(session, (marks = readMarks(this.#chat, session)));
     }
-    const background = (this.#chat.hooks.background?.list(session) ?? []).map(toBackgroundState);
+    const background = (this.#chat.answerer.steps?.background.list(session) ?? []).map(toBackgroundState);
     return encodeFrame({ type: "perdure_session_state", ...marks, context: this.#context(session), background });
   }
 

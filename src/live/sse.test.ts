@@ -3,7 +3,7 @@ import { probeHost } from "../../test/chat/probe-host.ts";
 import { appendChunks } from "../store/stream.ts";
 import { insertTurn } from "../store/turn.ts";
 import { Audience } from "./audience.ts";
-import { LiveChat } from "./live-chat.ts";
+import { Broadcast } from "./broadcast.ts";
 import { streamTurn } from "./sse.ts";
 
 const never = () => {
@@ -13,7 +13,7 @@ const never = () => {
 /** A turn with a log of 12 MB, and somebody who follows it and does not read yet. */
 async function follow() {
   const { host } = await probeHost();
-  const live = new LiveChat(
+  const live = new Broadcast(
     new Audience(
       () => [],
       () => "main",

@@ -1,9 +1,9 @@
 import type { AgentHost } from "../port.ts";
 import { readChunks } from "../store/stream.ts";
 import type { TurnRow } from "../store/turn.ts";
-import type { TurnEnd } from "../turn/engine/chat-types.ts";
+import type { TurnEnd } from "../turn/engine/engine.ts";
 import type { LoggedChunk } from "../turn/engine/stream-log.ts";
-import type { Follower, LiveChat } from "./live-chat.ts";
+import type { Follower, Broadcast } from "./broadcast.ts";
 import { messageIdsOf } from "../store/turn.ts";
 
 /** Bytes waiting for a slow reader before it is let go; it comes back with its cursor. */
@@ -21,7 +21,7 @@ export const STREAM_HEADERS: Readonly<Record<string, string>> = {
  * A turn as server-sent events: chunks with their number as event id, from number `from` on, then how it ended as
  * a `data-turn` chunk, then `[DONE]`. Leaving does not stop the turn.
  */
-export function streamTurn(host: AgentHost, live: LiveChat, turn: TurnRow, from: number): Response {
+export function streamTurn(host: AgentHost, live: Broadcast, turn: TurnRow, from: number): Response {
   const encoder = new TextEncoder();
   let leave = () => {};
   let replaying = false;

@@ -22,7 +22,7 @@ export type { BackgroundCall } from "../turn/step/background-note.ts";
 export type { Action, ActionApproval, ActionExecuteContext, ActionOptions, ActionRisk } from "../tool/action.ts";
 export type { ReplyAttachment } from "../tool/action-attachment.ts";
 export type { ActionRecord } from "../tool/action-ledger.ts";
-export type { ApprovalCall, TurnOutcome } from "../turn/engine/chat-types.ts";
+export type { ApprovalCall, TurnOutcome } from "../turn/policy.ts";
 export type { OrdinaryTurn, StreamedAnswer } from "../turn/engine/by-stream.ts";
 export type { ClientTool as ClientToolSchema } from "../wire/frames.ts";
 export { type IncomingMessage, MessageType, type OutgoingMessage } from "../wire/message-type.ts";

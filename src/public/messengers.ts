@@ -15,7 +15,7 @@ export type {
   RespondTo,
 } from "../messenger/define.ts";
 export type { Delivery, NoticeOptions } from "../messenger/messengers.ts";
-export type { ChannelContext, ChannelPolicy, Channels } from "../agent/channel-policy.ts";
+export type { ChannelContext, ChannelPolicy, Channels } from "../turn/step/channels.ts";
 export type { MessengerContext } from "../messenger/reception.ts";
 export type { DeliveryKind, DeliveryState, DeliverTo } from "../store/delivery.ts";
 

@@ -2,11 +2,13 @@
 // without sockets. What clients would be told is written down.
 import type { UIMessage } from "ai";
 import { onTestFinished } from "vitest";
-import { errorText } from "../../src/base/error.ts";
+import { interruptedCall } from "../../src/message/repair.ts";
+import { asPart } from "../../src/message/types.ts";
 import { accept, acceptMore } from "../../src/turn/intake/accept.ts";
 import type { Conversations as ChatType } from "../../src/turn/engine/conversations.ts";
 import { Conversations } from "../../src/turn/engine/conversations.ts";
-import type { ChatHooks, ChatOutput, ChatSettings } from "../../src/turn/engine/chat-types.ts";
+import type { TurnOutput } from "../../src/turn/engine/engine.ts";
+import type { ChatTurnOptions, TurnAgent, TurnPolicy } from "../../src/turn/policy.ts";
 import { closeSteers, takeSteers, waitingSteers } from "../../src/turn/intake/steer.ts";
 import { eventually } from "../host/open-host.ts";
 import { user } from "./client.ts";
@@ -28,17 +30,22 @@ export interface TestDesk extends ProbeHost {
   restart(): ChatType;
 }
 
-const SETTINGS: ChatSettings = {
-  concurrency: "queue",
+const POLICY: TurnPolicy = {
+  messageConcurrency: "queue",
   maxConcurrentTurns: 1,
-  maxMessages: undefined,
-  stallTimeoutMs: 0,
-  recovery: {},
+  maxPersistedMessages: undefined,
+  chatStreamStallTimeoutMs: 0,
+  chatRecovery: true,
   approvalTimeoutMs: 0,
-  maxToolCalls: 64,
+  maxToolCallsPerStep: 64,
+  titles: true,
+  sanitizeMessageForPersistence: (message) => message,
+  onChatRecovery: () => {},
+  onChatResponse: () => {},
+  authorizeApproval: () => true,
 };
 
-export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<TestDesk> {
+export async function openDesk(settings: Partial<TurnPolicy> = {}): Promise<TestDesk> {
   const probe = await probeHost();
   const stages: Stage[] = [];
   const told: string[] = [];
@@ -51,7 +58,7 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
     const note = (text: string) => {
       if (mine === life) told.push(text);
     };
-    const output: ChatOutput = {
+    const output: TurnOutput = {
       transcript: () => note("transcript"),
       accepted: () => note("accepted"),
       streaming: ({ id }) => note(`streaming ${id}`),
@@ -65,24 +72,25 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
       recovering: ({ id }, value) => note(`recovering ${id} ${value}`),
       cleared: () => note("cleared"),
     };
-    const hooks: ChatHooks = {
-      async respond(options) {
+    const agent: TurnAgent = {
+      as: (work) => work(),
+      after: (_turn, work) => work(),
+      failed: (error) => note(`failed ${String(error)}`),
+      repair: (part) => asPart(interruptedCall(part)),
+      approver: () => undefined,
+      admit: () => null,
+      over: () => {},
+    };
+    const answerer = {
+      async respond(options: ChatTurnOptions) {
         const stage = createStage(options, made.messages);
         stages.push(stage);
         return stage.answer;
       },
-      responded: () => {},
-      recover: () => {},
-      sanitize: (message: UIMessage) => message,
-      repairToolPart: () => undefined,
-      explain: async (error) => errorText(error),
-      failed: (error) => note(`failed ${String(error)}`),
-      settings: () => ({ ...SETTINGS, ...settings }),
     };
-    const made: Conversations = new Conversations(probe.host, hooks, output, {
-      changed: () => {},
-      stopped: () => false,
-    });
+    const side = { policy: { ...POLICY, ...settings }, silent: POLICY, agent, answerer, facts: [] };
+    const work = { changed: () => {}, stopped: () => false };
+    const made: Conversations = new Conversations(probe.host, side, output, work);
     return made;
   };
 

@@ -46,20 +46,6 @@ test("a circle of which a part is types alone fails", () => {
   ]);
 });
 
-test("in a place that is still tied types may go in a circle, values may not, and nobody else is drawn in", () => {
-  const circle = (a: string, b: string, how: string) => ({
-    [a]: `import ${how} from "./b.ts";\n`,
-    [b]: 'import "./a.ts";\n',
-  });
-  expect(checkCycles(plant(circle("src/turn/a.ts", "src/turn/b.ts", "type { B }")))).toEqual([]);
-  expect(checkCycles(plant(circle("src/turn/a.ts", "src/turn/b.ts", "{ b }")))).toHaveLength(1);
-  const drawn = {
-    "src/turn/a.ts": 'import type { B } from "../store/b.ts";\n',
-    "src/store/b.ts": 'import "../turn/a.ts";\n',
-  };
-  expect(checkCycles(plant(drawn))).toHaveLength(1);
-});
-
 test("a shared import passes, and so does a part that is loaded late and names its loader's types", () => {
   const root = plant({
     "src/store/late.ts": 'import type { A } from "./load.ts";\n',

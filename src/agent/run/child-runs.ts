@@ -2,7 +2,7 @@ import { turnNow } from "../turn-now.ts";
 import { errorText, PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { Identity } from "../../base/identity.ts";
-import type { Follower } from "../../live/live-chat.ts";
+import type { Follower } from "../../live/broadcast.ts";
 import { toMessages } from "../../message/input.ts";
 import { tryParseJson } from "../../base/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";

@@ -22,17 +22,16 @@ import { attachmentsOf } from "../../tool/action-attachment.ts";
 import { say } from "../intake/accept.ts";
 import { submittedMessages } from "../intake/inbox.ts";
 import { needlessContinuations } from "../intake/tool-answers.ts";
-import type { StepPlan } from "../step/plan.ts";
-import { runSteps } from "../step/run-steps.ts";
 import { type ChatAnswer, ORDINARY_TURN, readAnswer } from "./by-stream.ts";
 import { StreamCallIds } from "./call-ids.ts";
-import type { ChatHooks, ChatTurnOptions, TurnEnd } from "./chat-types.ts";
+import { type ChatTurnOptions, explain } from "../policy.ts";
 import { callCounter } from "./chunk-bounds.ts";
-import type { Conversations } from "./conversations.ts";
+import type { Engine, StepAnswerer, TurnEnd } from "./engine.ts";
 import { passWaiting, waitingMessages } from "./history.ts";
-import { repairLast, repairsOf, setAside, trimTranscript } from "./mend.ts";
-import { decideRecovery, tellRecovered } from "./recover.ts";
+import { noteSettled, repairLast, repairsOf, setAside, trimTranscript } from "./mend.ts";
+import { decideRecovery, recoveryOf, tellRecovered } from "./recover.ts";
 import { Turn } from "./turn.ts";
+import type { Outcome } from "./waiters.ts";
 
 /**
  * How long a turn that goes on with an answer is not offered to clients while it has brought nothing. The public hook
@@ -40,13 +39,25 @@ import { Turn } from "./turn.ts";
  */
 const HOLD_BACK_MS = 100;
 
+/** Those that a conversation is one of. */
+export interface Conversing extends Engine {
+  /** This life is over. */
+  readonly halted: boolean;
+  /** A conversation in which nothing happens any more is forgotten. */
+  leave(conversation: Conversation): void;
+  /** Nothing can be stored now: what is left is tried again later. */
+  pause(): void;
+  /** Tells server code that waits for a turn that it has ended. */
+  ended(id: string, end: Outcome): void;
+}
+
 /**
  * What happens in a session now: one turn at a time, from its start to its end. Made when one starts, and forgotten when
  * nothing more is to be done.
  */
 export class Conversation {
   readonly session: string;
-  readonly #all: Conversations;
+  readonly #all: Conversing;
   /** The turn that runs. */
   turn: Turn | undefined;
   /** The turn that clients were told is being recovered. */
@@ -54,7 +65,7 @@ export class Conversation {
   /** What hears of the ends of turns, in their order. */
   #responses: Promise<void> | undefined;
 
-  constructor(all: Conversations, session: string) {
+  constructor(all: Conversing, session: string) {
     this.#all = all;
     this.session = session;
   }
@@ -66,10 +77,6 @@ export class Conversation {
 
   get #host(): AgentHost {
     return this.#all.host;
-  }
-
-  get #hooks(): ChatHooks {
-    return this.#all.hooks;
   }
 
   get #transcript(): Transcript {
@@ -94,14 +101,14 @@ export class Conversation {
           if (found.continuation === 0) repairLast(this.#all, found.session);
         }
         const started = readTurn(this.#host, found.id) ?? found;
-        this.#hooks.begun?.(started);
+        for (const part of this.#all.facts) part.begun?.(started);
         // Counted before it can cost anything.
         startTurn(this.#host, found.seq, now);
         return started;
       });
       this.turn = new Turn(this.#all, row);
     } catch (thrown) {
-      this.#hooks.failed(thrown, { stage: "turn", requestId: found.id });
+      this.#all.agent.failed(thrown, { stage: "turn", requestId: found.id });
       return undefined;
     }
     if (changed) this.#all.output.transcript(found.session);
@@ -153,8 +160,8 @@ export class Conversation {
     try {
       end = await this.#attempt(turn);
     } catch (thrown) {
-      this.#hooks.failed(thrown, { stage: "turn", requestId });
-      end = { status: "error", error: await this.#hooks.explain(thrown, turn.failure("turn")) };
+      this.#all.agent.failed(thrown, { stage: "turn", requestId });
+      end = { status: "error", error: await explain(this.#all, thrown, turn.failure("turn")) };
     }
     if (isHalted(turn)) return;
     let needless: readonly TurnRow[] = [];
@@ -162,10 +169,10 @@ export class Conversation {
       if (end === "again") turn.log.flush();
       else needless = this.#finish(turn, end);
     } catch (thrown) {
-      this.#hooks.failed(thrown, { stage: "save", requestId });
+      this.#all.agent.failed(thrown, { stage: "save", requestId });
       this.#all.transcripts.reload();
       const notSaved = new PerdureError("bad_state", "Failed to save the response.", { cause: thrown });
-      const error = await this.#hooks.explain(notSaved, turn.failure("persist"));
+      const error = await explain(this.#all, notSaved, turn.failure("persist"));
       if (isHalted(turn)) return;
       // Not even that it failed is stored: it is not over, and nobody may be told so.
       end = this.#abandon(turn, error) ? { status: "error", error } : "later";
@@ -181,7 +188,9 @@ export class Conversation {
   /** `again`: it stalled, and the turn is to be carried on. */
   async #attempt(turn: Turn): Promise<TurnEnd | "again"> {
     let { continuation } = turn;
-    if (this.#hooks.wanted !== undefined && !(await this.#hooks.wanted(turn.row))) return { status: "aborted" };
+    const { steps } = this.#all.answerer;
+    for (const part of this.#all.facts)
+      if (part.wanted !== undefined && !(await part.wanted(turn.row))) return { status: "aborted" };
     if (turn.row.attempts > 0) {
       const decision = await decideRecovery(this.#all, turn);
       if (decision.kind === "end") {
@@ -194,7 +203,7 @@ export class Conversation {
       this.#open(turn);
       turn.standInAgain(repairsOf(this.#all));
       // A turn that runs step by step goes on from what is there by itself.
-      if (this.#hooks.ranInSteps?.(turn.row) !== true) turn.carryOn(repairsOf(this.#all));
+      if (steps?.ran(turn.row) !== true) turn.carryOn(repairsOf(this.#all));
       turn.log.flush();
       this.#setRecovering(turn.row, true);
     }
@@ -203,6 +212,7 @@ export class Conversation {
 
   async #drive(turn: Turn, continuation: boolean): Promise<TurnEnd | "again"> {
     const { signal } = turn.abort;
+    const { answerer } = this.#all;
     const stopWatching = this.#watchForStall(turn);
     const options = optionsOf(turn, continuation);
     let stage: "turn" | "stream" = "turn";
@@ -210,23 +220,18 @@ export class Conversation {
       // What was approved runs as soon as the model is called. That it has begun must be known after a power loss too, or
       // it would run again.
       if (runsApproved(turn)) await orAborted(this.#host.durable(), signal);
-      const answer = await orAborted(
-        signal.aborted ? Promise.resolve(undefined) : this.#hooks.respond(options),
-        signal,
-      );
+      const answer = await orAborted(signal.aborted ? Promise.resolve(undefined) : answerer.respond(options), signal);
       if (answer === undefined) return signal.aborted ? await this.#cut(turn) : { status: "completed", silent: true };
-      const plan = this.#hooks.plan?.({ turn: turn.row.id, identity: turn.identity });
-      if (answer === ORDINARY_TURN && plan !== undefined)
-        return (await orAborted(this.#inSteps(turn, plan, options), signal)) ?? (await this.#cut(turn));
+      if (answer === ORDINARY_TURN && answerer.steps !== undefined)
+        return (await orAborted(this.#inSteps(turn, options, answerer.steps), signal)) ?? (await this.#cut(turn));
       // It had run step by step, and does not any more.
-      if (turn.incident !== undefined && this.#hooks.ranInSteps?.(turn.row) === true)
-        turn.carryOn(repairsOf(this.#all));
+      if (turn.incident !== undefined && answerer.steps?.ran(turn.row) === true) turn.carryOn(repairsOf(this.#all));
       this.#open(turn);
       stage = "stream";
       return await this.#byStream(turn, answer as ChatAnswer);
     } catch (thrown) {
       if (signal.aborted) return this.#cut(turn);
-      this.#hooks.failed(thrown, { stage, requestId: turn.row.id });
+      this.#all.agent.failed(thrown, { stage, requestId: turn.row.id });
       return this.#failed(turn, thrown, stage);
     } finally {
       stopWatching();
@@ -234,21 +239,21 @@ export class Conversation {
   }
 
   /** Clients may go on with the stream as soon as the model is asked. */
-  async #inSteps(turn: Turn, plan: StepPlan, options: ChatTurnOptions): Promise<TurnEnd | undefined> {
+  async #inSteps(turn: Turn, options: ChatTurnOptions, steps: StepAnswerer): Promise<TurnEnd | undefined> {
     const offer = () => this.#open(turn);
     if (turn.row.trigger !== "continuation") {
       offer();
-      return runSteps(this.#all, turn, plan, options);
+      return steps.run(turn, options);
     }
     turn.beforeFirstChunk = offer;
     const cancel = this.#host.clock.after(HOLD_BACK_MS, offer);
-    return runSteps(this.#all, turn, plan, options).finally(cancel);
+    return steps.run(turn, options).finally(cancel);
   }
 
   async #byStream(turn: Turn, answer: ChatAnswer): Promise<TurnEnd | "again"> {
     const { signal } = turn.abort;
     const ids = new StreamCallIds(turn.callIds);
-    const count = callCounter(this.#hooks.settings().maxToolCalls);
+    const count = callCounter(this.#all.policy.maxToolCallsPerStep);
     for await (const given of readAnswer(answer, turn.row.id, signal)) {
       const chunk = ids.take(given.chunk);
       count(chunk);
@@ -269,12 +274,12 @@ export class Conversation {
   async #cut(turn: Turn): Promise<TurnEnd | "again"> {
     if (turn.cutBy !== "stalled") return { status: "aborted" };
     // Where nothing is carried on, it is the stream that has failed.
-    const carriesOn = this.#hooks.settings().recovery.maxAttempts !== 0;
+    const carriesOn = recoveryOf(this.#all).maxAttempts !== 0;
     return carriesOn ? "again" : this.#failed(turn, turn.abort.signal.reason, "stream");
   }
 
   async #failed(turn: Turn, error: unknown, stage: "turn" | "stream"): Promise<TurnEnd> {
-    return { status: "error", error: await this.#hooks.explain(error, turn.failure(stage)) };
+    return { status: "error", error: await explain(this.#all, error, turn.failure(stage)) };
   }
 
   /** Those who wait for the stream are told that it is here. */
@@ -285,7 +290,7 @@ export class Conversation {
   /** Gives the attempt up when no chunk has come for too long. */
   #watchForStall(turn: Turn): () => void {
     const { clock } = this.#host;
-    const { stallTimeoutMs: usual } = this.#hooks.settings();
+    const { chatStreamStallTimeoutMs: usual } = this.#all.policy;
     let cancel = () => {};
     const look = () => {
       const timeoutMs = turn.stallTimeoutMs ?? usual;
@@ -341,7 +346,7 @@ export class Conversation {
       if (end.status === "completed") needless = needlessContinuations(this.#all, row, message);
       for (const one of needless) settleTurn(host, one.seq, "skipped", null, host.clock.now());
       this.#noteQuestions(row, message);
-      this.#hooks.settled?.(message, row);
+      noteSettled(this.#all, message, row);
       trimTranscript(this.#all, row.session);
     });
     return needless;
@@ -350,7 +355,7 @@ export class Conversation {
   /** Notes when the questions of an answer are over. */
   #noteQuestions({ id: turnId }: TurnRow, message: UIMessage): void {
     const host = this.#host;
-    const { approvalTimeoutMs } = this.#hooks.settings();
+    const { approvalTimeoutMs } = this.#all.policy;
     for (const part of approvalTimeoutMs > 0 ? toolParts(message) : []) {
       if (part.state !== "approval-requested") continue;
       const call = { messageId: message.id, toolCallId: part.toolCallId, turnId, tool: toolName(part) };
@@ -385,14 +390,14 @@ export class Conversation {
           if (!turn.continuation) passWaiting(host, transcript, row, message.id);
         }
         settleTurn(host, row.seq, "error", error, host.clock.now());
-        this.#hooks.settled?.(message ?? { ...turn.message, parts: [] }, row);
+        noteSettled(this.#all, message ?? { ...turn.message, parts: [] }, row);
       });
     for (const kept of [seen, stored, () => undefined]) {
       try {
         settle(kept);
         return true;
       } catch (thrown) {
-        this.#hooks.failed(thrown, { stage: "save", requestId: row.id });
+        this.#all.agent.failed(thrown, { stage: "save", requestId: row.id });
         // What is stored has room already. If not even that is taken, calls would stay open: later, then.
         if (kept === stored && stored() !== undefined && PerdureError.is(thrown, "disk_full")) return false;
       }
@@ -430,10 +435,11 @@ export class Conversation {
       attachments: message === undefined ? [] : attachmentsOf(message),
       ...(output !== undefined && { output }),
     };
+    const { agent, policy } = this.#all;
     const told = (this.#responses ?? Promise.resolve())
       // In a life that is over it could do nothing.
-      .then(() => (this.#all.halted ? undefined : this.#hooks.responded(result)))
-      .catch((thrown: unknown) => this.#hooks.failed(thrown, { stage: "onChatResponse", requestId: row.id }))
+      .then(() => (this.#all.halted ? undefined : agent.after(result, () => policy.onChatResponse(result))))
+      .catch((thrown: unknown) => this.#all.agent.failed(thrown, { stage: "onChatResponse", requestId: row.id }))
       .then(() => {
         if (this.#responses !== told) return;
         this.#responses = undefined;

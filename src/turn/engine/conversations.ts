@@ -7,12 +7,13 @@ import { Transcripts } from "../../session/transcripts.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { nextQuestionExpiry } from "../../store/tool-call.ts";
 import { cancelTurn, isOpen, openTurns, readTurn, settleTurn, type TurnRow } from "../../store/turn.ts";
+import { CallBook } from "../../tool/call-book.ts";
 import { type ChatRequest, type RefusedMessage, submit } from "../intake/submit.ts";
 import { answerTool, expireApprovals, holds, type ToolAnswer } from "../intake/tool-answers.ts";
-import type { ChatHooks, ChatOutput, Origin, TurnOutcome } from "./chat-types.ts";
-import { Conversation } from "./conversation.ts";
-import { messagesIn } from "./history.ts";
-import { dropApproved, familyOf, forgetSession, isOfSession, renamed } from "./mend.ts";
+import type { Origin, TurnAgent, TurnOutcome, TurnPolicy } from "../policy.ts";
+import { Conversation, type Conversing } from "./conversation.ts";
+import type { Answerer, Engine, TurnFacts, TurnOutput } from "./engine.ts";
+import { dropApproved, familyOf, forgetSession, isOfSession, messagesIn, renamed } from "./mend.ts";
 import { endOf, nextMoves, suspects } from "./next-moves.ts";
 import type { Turn } from "./turn.ts";
 import { type Outcome, Waiters } from "./waiters.ts";
@@ -20,14 +21,21 @@ import { type Outcome, Waiters } from "./waiters.ts";
 /** After the store refused to take a turn's end, how long until the turn is looked at again. */
 const STORE_RETRY_MS = 5_000;
 
+/** What an agent brings to its conversations. */
+export type AgentSide = Pick<Engine, "policy" | "silent" | "agent" | "answerer" | "facts">;
+
 /**
  * The conversations of an agent and the turns that make them. Every way to start a turn puts a row into the inbox and ends
  * in {@link Conversations.pump}, which decides what starts; what happens to a turn from there on is in {@link Conversation}.
  */
-export class Conversations implements Work {
+export class Conversations implements Conversing, Work {
   readonly host: AgentHost;
-  readonly hooks: ChatHooks;
-  readonly output: ChatOutput;
+  readonly policy: TurnPolicy;
+  readonly silent: TurnPolicy;
+  readonly agent: TurnAgent;
+  readonly answerer: Answerer;
+  readonly facts: readonly TurnFacts[];
+  readonly output: TurnOutput;
   readonly transcripts: Transcripts;
   /** Who asked for which turn, as long as the turn is open in this life. */
   readonly origins = new Map<string, Origin>();
@@ -44,16 +52,21 @@ export class Conversations implements Work {
   halted = false;
 
   /** @param work `changed`: due times changed; `stopped`: begin nothing new. */
-  constructor(host: AgentHost, hooks: ChatHooks, output: ChatOutput, work: { changed(): void; stopped(): boolean }) {
+  constructor(host: AgentHost, side: AgentSide, output: TurnOutput, work: { changed(): void; stopped(): boolean }) {
+    const { policy } = side;
     this.host = host;
-    this.hooks = hooks;
+    this.policy = policy;
+    this.silent = side.silent;
+    this.agent = side.agent;
+    this.answerer = side.answerer;
+    this.facts = side.facts;
     this.output = output;
     this.#changed = () => work.changed();
     this.#stopped = () => work.stopped();
     this.transcripts = new Transcripts(host, {
-      sanitize: (message) => hooks.sanitize(message),
-      maxMessages: () => hooks.settings().maxMessages,
-      removed: (id) => hooks.removed?.(id),
+      sanitize: (message) => policy.sanitizeMessageForPersistence(message),
+      maxMessages: () => policy.maxPersistedMessages,
+      removed: (id) => new CallBook(host).forget(id),
       isUsed: (session) => this.turnIn(session) !== undefined,
       renamed: (session, from, to) => renamed(this, session, from, to),
     });
@@ -219,7 +232,7 @@ export class Conversations implements Work {
 
   /** What is no number of turns counts as one. */
   get #width(): number {
-    const { maxConcurrentTurns } = this.hooks.settings();
+    const { maxConcurrentTurns } = this.policy;
     return maxConcurrentTurns >= 1 ? maxConcurrentTurns : 1;
   }
 
@@ -285,7 +298,8 @@ export class Conversations implements Work {
 
   /** Tells server code that waits for a turn that it has ended. */
   ended(id: string, end: Outcome): void {
-    this.hooks.over?.(id);
+    this.agent.over(id);
+    this.output.sessions?.({ kind: "turn" });
     this.origins.delete(id);
     this.#alone?.delete(id);
     this.#waiters.ended(id, end);

@@ -1,10 +1,6 @@
-import { repairMessage } from "../../message/repair.ts";
-import { isPending, isToolPart, type UIMessage } from "../../message/types.ts";
 import type { Sql } from "../../port.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import { begunTurns, messageIdsOf, type TurnRow, turnsBehind } from "../../store/turn.ts";
-import type { Conversations } from "./conversations.ts";
-import { isApproved, repairsOf } from "./mend.ts";
 
 /*
  * Where messages stand
@@ -37,31 +33,4 @@ export function waitingMessages(db: Sql, current: TurnRow, unanswered: () => rea
 /** Puts an answer that was just named in front of everything that waits. */
 export function passWaiting(db: Sql, transcript: Transcript, current: TurnRow, answerId: string): void {
   transcript.moveToEnd(waitingMessages(db, current, () => transcript.unanswered(answerId)));
-}
-
-/**
- * The conversation of a session as the app and the model see it, oldest first: an answer that has only begun is not in it,
- * and while a turn runs, neither is what waits for a turn of its own.
- */
-export function messagesIn(all: Conversations, session: string): UIMessage[] {
-  const transcript = all.transcripts.of(session);
-  const turn = all.turnIn(session);
-  if (turn === undefined || turn.cutBy === "cleared") return transcript.list();
-  const { id } = turn.builder;
-  const waiting = waitingMessages(all.host, turn.row, () => transcript.unanswered(id));
-  // What was approved runs first, whatever was said behind it.
-  const behind = turn.continuation && turn.builder.parts.some(isApproved) ? transcript.unanswered() : [];
-  for (const one of behind) waiting.add(one);
-  const messages: UIMessage[] = [];
-  for (const entry of transcript.up()) {
-    if (waiting.has(entry.id) || (entry.id === id && turn.empty)) continue;
-    messages.push(entry.id === id ? turn.message : withEnds(entry.message, all));
-  }
-  return messages.reverse();
-}
-
-/** An answer of the session that this one is a fork of may wait for something still. The model wants an end of each call. */
-function withEnds(message: UIMessage, { hooks }: Conversations): UIMessage {
-  const waits = message.role === "assistant" && message.parts.some((part) => isToolPart(part) && isPending(part));
-  return waits ? repairMessage(message, repairsOf({ hooks })) : message;
 }

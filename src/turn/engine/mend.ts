@@ -1,17 +1,22 @@
 import { repairMessage, type RepairOptions } from "../../message/repair.ts";
-import { isToolPart, type Part, type UIMessage } from "../../message/types.ts";
+import { isPending, isTerminal, isToolPart, type Part, toolParts, type UIMessage } from "../../message/types.ts";
 import type { Sql } from "../../port.ts";
 import { beginContextAnew } from "../../memory/lifecycle.ts";
 import { readMessage } from "../../store/message.ts";
 import { ownerIdOf, viewsOf, writeChatContext } from "../../store/session.ts";
 import { deleteChunksOf } from "../../store/stream.ts";
-import { deleteTurnsOf, messageIdsOf, openTurns, setMessageIds } from "../../store/turn.ts";
-import type { Conversations } from "./conversations.ts";
+import { deleteTurnsOf, messageIdsOf, openTurns, setMessageIds, type TurnRow } from "../../store/turn.ts";
+import { CallBook } from "../../tool/call-book.ts";
+import type { Engine } from "./engine.ts";
+import { waitingMessages } from "./history.ts";
 
 /*
  * What becomes of a conversation beside what is said in it: calls that nobody will answer get an end, messages stand aside,
  * are trimmed or have another name, and all of it is forgotten.
  */
+
+/** How many tool calls that have their last word are remembered, with who approved them. */
+const KEPT_CALLS = 500;
 
 /** What an approved call says that no turn will run any more. Whoever said yes must not think that it is done. */
 export const NOT_BEGUN_TEXT = "The call was approved, but the conversation went on before it began. It did not run.";
@@ -21,14 +26,14 @@ export const NOT_BEGUN_TEXT = "The call was approved, but the conversation went 
  * the provider would refuse the conversation with them. Everyone is told. In a fork, the answer that both have stays as
  * it is: who reads the conversation is given ends in their places.
  */
-export function repairLast(all: Conversations, session: string): void {
+export function repairLast(all: Engine, session: string): void {
   dropApproved(all, session);
   const last = all.transcripts.of(session).lastAnswer();
   if (last !== undefined) replace(all, session, last, repairMessage(last, repairsOf(all)));
 }
 
 /** Gives calls of the last answer that were approved an end: the turn that was to run them has ended before it began. */
-export function dropApproved(all: Conversations, session: string): void {
+export function dropApproved(all: Engine, session: string): void {
   const last = all.transcripts.of(session).lastAnswer();
   if (last?.parts.some(isApproved) !== true) return;
   const options = { ...repairsOf(all), interruptedText: NOT_BEGUN_TEXT };
@@ -47,23 +52,41 @@ export function hasApproved(message: UIMessage | undefined): boolean {
 }
 
 /** Whether an answer was given in another session, of which this one is a fork: what it waits for is not ours to end. */
-function isOfOthers({ host }: Pick<Conversations, "host">, session: string, id: string): boolean {
+function isOfOthers({ host }: Pick<Engine, "host">, session: string, id: string): boolean {
   const row = readMessage(host, id);
   return row !== undefined && !familyOf(host, session).has(row.session);
 }
 
-function replace(all: Conversations, session: string, last: UIMessage, repaired: UIMessage): void {
+function replace(all: Engine, session: string, last: UIMessage, repaired: UIMessage): void {
   if (repaired === last || isOfOthers(all, session, last.id)) return;
   all.commit(() => {
     all.transcripts.of(session).put(repaired);
-    all.hooks.settled?.(repaired);
+    noteSettled(all, repaired);
   });
   all.output.messageUpdated(session, repaired);
 }
 
+/** An answer is stored: calls in it that have an end get no other. In that transaction. @param turn that has ended with it */
+export function noteSettled({ host, facts }: Engine, message: UIMessage, turn?: TurnRow): void {
+  const calls = toolParts(message).filter(isTerminal);
+  const book = new CallBook(host);
+  book.settleAll(message.id, calls);
+  if (calls.length > 0) book.forgetOlder(KEPT_CALLS);
+  for (const part of facts) part.settled?.(message, turn);
+}
+
 /** What the app puts in the places of calls that were cut off. */
-export function repairsOf({ hooks }: Pick<Conversations, "hooks">): RepairOptions {
-  return { repairInterruptedToolPart: (part, message) => hooks.repairToolPart(part, message) };
+export function repairsOf({ agent }: Pick<Engine, "agent">): RepairOptions {
+  return {
+    repairInterruptedToolPart(part, message) {
+      try {
+        return agent.repair(part, message);
+      } catch (thrown) {
+        agent.failed(thrown);
+        return undefined;
+      }
+    },
+  };
 }
 
 /**
@@ -71,7 +94,7 @@ export function repairsOf({ hooks }: Pick<Conversations, "hooks">): RepairOption
  * the newest answer among them waits for is waited for no longer; its calls have an end, as they have when somebody
  * simply goes on. In the caller's transaction.
  */
-export function setAside(all: Conversations, session: string, ids: readonly string[]): void {
+export function setAside(all: Engine, session: string, ids: readonly string[]): void {
   if (ids.length === 0) return;
   const transcript = all.transcripts.of(session);
   const answerId = ids.findLast((id) => transcript.role(id) === "assistant");
@@ -80,8 +103,8 @@ export function setAside(all: Conversations, session: string, ids: readonly stri
   if (answer !== undefined && !isOfOthers(all, session, answer.id)) {
     const repaired = repairMessage(answer, repairsOf(all));
     if (repaired !== answer) transcript.put(repaired);
-    all.hooks.removed?.(answer.id);
-    all.hooks.background?.drop((call) => call.messageId === answer.id);
+    new CallBook(all.host).forget(answer.id);
+    all.answerer.steps?.background.drop((call) => call.messageId === answer.id);
   }
   transcript.setAside(new Set(ids));
 }
@@ -90,7 +113,7 @@ export function setAside(all: Conversations, session: string, ids: readonly stri
  * Deletes the oldest messages of a session beyond the app's limit, in the caller's transaction. What waits for its answer and the
  * answer under way stay as long as they are needed: without them a turn would answer something else, or nothing.
  */
-export function trimTranscript(all: Conversations, session: string): void {
+export function trimTranscript(all: Engine, session: string): void {
   all.transcripts.of(session).trim(() => {
     const answers = all.turns.filter(({ cutBy }) => cutBy !== "cleared").map(({ builder }) => builder.id);
     return new Set([...openTurns(all.host).flatMap(messageIdsOf), ...answers]);
@@ -102,7 +125,7 @@ export function trimTranscript(all: Conversations, session: string): void {
  * another one now. What waits there means that one. In the caller's transaction; clients are told when it is committed.
  */
 export function renamed(
-  { host, output }: Pick<Conversations, "host" | "output">,
+  { host, output }: Pick<Engine, "host" | "output">,
   session: string,
   from: string,
   to: string,
@@ -132,8 +155,8 @@ export function isOfSession(db: Sql, turn: { readonly session: string }, session
 }
 
 /** Deletes what was said in a session and its views, their turns and all that belongs to them, in the caller's transaction. */
-export function forgetSession(all: Conversations, sessions: ReadonlySet<string>): void {
-  const { host, hooks, transcripts } = all;
+export function forgetSession(all: Engine, sessions: ReadonlySet<string>): void {
+  const { host, facts, transcripts } = all;
   const now = host.clock.now();
   const [owner] = sessions;
   if (owner === undefined) return;
@@ -145,5 +168,34 @@ export function forgetSession(all: Conversations, sessions: ReadonlySet<string>)
     writeChatContext(host, session, { body: null, clientTools: null }, now);
   }
   const running = all.turns.map(({ row }) => row).filter((row) => sessions.has(row.session));
-  hooks.cleared?.(owner, running);
+  // First: calls in the background are stopped, which are forgotten with the others.
+  for (const part of facts) part.cleared?.(owner, running);
+  new CallBook(host).forgetLost();
+}
+
+/**
+ * The conversation of a session as the app and the model see it, oldest first: an answer that has only begun is not in it,
+ * and while a turn runs, neither is what waits for a turn of its own.
+ */
+export function messagesIn(all: Engine, session: string): UIMessage[] {
+  const transcript = all.transcripts.of(session);
+  const turn = all.turnIn(session);
+  if (turn === undefined || turn.cutBy === "cleared") return transcript.list();
+  const { id } = turn.builder;
+  const waiting = waitingMessages(all.host, turn.row, () => transcript.unanswered(id));
+  // What was approved runs first, whatever was said behind it.
+  const behind = turn.continuation && turn.builder.parts.some(isApproved) ? transcript.unanswered() : [];
+  for (const one of behind) waiting.add(one);
+  const messages: UIMessage[] = [];
+  for (const entry of transcript.up()) {
+    if (waiting.has(entry.id) || (entry.id === id && turn.empty)) continue;
+    messages.push(entry.id === id ? turn.message : withEnds(entry.message, all));
+  }
+  return messages.reverse();
+}
+
+/** An answer of the session that this one is a fork of may wait for something still. The model wants an end of each call. */
+function withEnds(message: UIMessage, all: Engine): UIMessage {
+  const waits = message.role === "assistant" && message.parts.some((part) => isToolPart(part) && isPending(part));
+  return waits ? repairMessage(message, repairsOf(all)) : message;
 }

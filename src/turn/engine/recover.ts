@@ -7,8 +7,8 @@ import type { AgentHost } from "../../port.ts";
 import { readStored } from "../../store/damaged.ts";
 import { openTurns, type TurnRow } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import type { ChatRecoveryContext, TurnEnd } from "./chat-types.ts";
-import type { Conversations } from "./conversations.ts";
+import { type ChatRecoveryConfig, type ChatRecoveryContext, explain } from "../policy.ts";
+import type { Engine, TurnEnd } from "./engine.ts";
 import { isApproved, repairsOf } from "./mend.ts";
 import { hasContent, Turn } from "./turn.ts";
 
@@ -52,8 +52,8 @@ export function judgePartial(facts: PartialFacts): "cancelled" | "finished" | "w
 }
 
 /** Decides what becomes of a turn that an earlier attempt left running. Asks the app where there is a choice. */
-export async function decideRecovery(all: Conversations, turn: Turn): Promise<RecoveryDecision> {
-  const { recovery } = all.hooks.settings();
+export async function decideRecovery(all: Engine, turn: Turn): Promise<RecoveryDecision> {
+  const recovery = recoveryOf(all);
   const context = describe(all, turn, recovery.maxAttempts ?? DEFAULT_MAX_ATTEMPTS);
   const { incidentId, requestId, attempt, maxAttempts, recoveryKind } = context;
   const incident: RecoveryFacts = { incidentId, requestId, attempt, maxAttempts, recoveryKind };
@@ -63,7 +63,7 @@ export async function decideRecovery(all: Conversations, turn: Turn): Promise<Re
     cancelled: row.cancelled === 1,
     finished: builder.finishReason !== undefined,
     // Where the engine runs the tools, it knows better what it waits for.
-    waiting: all.hooks.ranInSteps?.(row) !== true && waitsForAnswer(turn),
+    waiting: all.answerer.steps?.ran(row) !== true && waitsForAnswer(turn),
     attempt,
     ageMs: context.ageMs,
     maxAttempts,
@@ -87,16 +87,24 @@ export async function decideRecovery(all: Conversations, turn: Turn): Promise<Re
     await asks(all, () => recovery.onExhausted?.(context), undefined);
     const text = recovery.terminalMessage ?? DEFAULT_TERMINAL_MESSAGE;
     // The app may say it in its own words.
-    const error = await all.hooks.explain(new PerdureError("limit", text), turn.failure("recovery"));
+    const error = await explain(all, new PerdureError("limit", text), turn.failure("recovery"));
     return { kind: "end", end: { status: "error", error }, keepPartial: true };
   }
-  const wish = (await asks(all, () => all.hooks.recover(context), undefined)) ?? {};
+  const wish =
+    (await asks(all, () => all.agent.after(context, () => all.policy.onChatRecovery(context)), undefined)) ?? {};
   if (wish.continue === false) {
     all.host.emit("chat:recovery:skipped", { ...incident, reason: "declined" });
     return { kind: "end", end: { status: "aborted" }, keepPartial: wish.persist ?? true };
   }
   all.host.emit("chat:recovery:attempt", incident);
   return { kind: "carry-on", continuation: recoveryKind === "continue" || turn.continuation, incident };
+}
+
+/** How often and how long turns are carried on. */
+export function recoveryOf({ policy }: Pick<Engine, "policy">): ChatRecoveryConfig {
+  const { chatRecovery } = policy;
+  if (typeof chatRecovery !== "boolean") return chatRecovery;
+  return chatRecovery ? {} : { maxAttempts: 0 };
 }
 
 /** A turn that was carried on has ended. */
@@ -106,20 +114,16 @@ export function tellRecovered(host: AgentHost, incident: RecoveryFacts, end: Tur
 }
 
 /** A hook's answer, or the default when it has none or fails. */
-async function asks<T>(
-  all: Conversations,
-  ask: () => T | undefined | Promise<T | undefined>,
-  otherwise: T,
-): Promise<T> {
+async function asks<T>(all: Engine, ask: () => T | void | Promise<T | void>, otherwise: T): Promise<T> {
   try {
     return (await ask()) ?? otherwise;
   } catch (thrown) {
-    all.hooks.failed(thrown, { stage: "recovery" });
+    all.agent.failed(thrown, { stage: "recovery" });
     return otherwise;
   }
 }
 
-function describe(all: Conversations, turn: Turn, maxAttempts: number): ChatRecoveryContext {
+function describe(all: Engine, turn: Turn, maxAttempts: number): ChatRecoveryContext {
   const { row, builder } = turn;
   const transcript = all.transcripts.of(row.session);
   const parts = builder.parts.slice(builder.inherited) as UIMessage["parts"];
@@ -143,7 +147,7 @@ function describe(all: Conversations, turn: Turn, maxAttempts: number): ChatReco
 }
 
 /** A turn of a session that was cut and waits to be carried on, such as for room on the disk: its answer as its log has it. */
-export function cutTurn(all: Conversations, session: string): Turn | undefined {
+export function cutTurn(all: Engine, session: string): Turn | undefined {
   if (all.turnIn(session) !== undefined) return undefined;
   const row = openTurns(all.host).find((one) => one.status === "running" && one.session === session);
   return row && new Turn(all, row);
@@ -162,7 +166,7 @@ function waitsForAnswer({ builder, leftAt, message }: Turn): boolean {
 }
 
 /** Ends what was running here when the stream was cut; what waits for somebody else stays open. */
-export function closeCut(all: Conversations, turn: Turn): void {
+export function closeCut(all: Engine, turn: Turn): void {
   turn.close({ ...repairsOf(all), keepPending: true, isCut: (call) => ranHere(turn, call) });
 }
 

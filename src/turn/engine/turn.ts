@@ -24,13 +24,12 @@ import { readStored } from "../../store/damaged.ts";
 import { nameAnswer, type TurnRow } from "../../store/turn.ts";
 import type { CallIdSource } from "./call-ids.ts";
 import { checkChunk } from "./chunk-bounds.ts";
-import type { ChatTurnOptions, Origin } from "./chat-types.ts";
 import type { SourceChunk } from "./by-stream.ts";
-import type { Conversations } from "./conversations.ts";
 import { passWaiting } from "./history.ts";
 import type { ChatErrorClassification } from "../../store/usage.ts";
+import type { ChatTurnOptions, Origin } from "../policy.ts";
 import type { ChatErrorContext, ChatErrorStage } from "../step/config.ts";
-import { StreamLog } from "./stream-log.ts";
+import { type LoggedChunk, StreamLog } from "./stream-log.ts";
 
 /** Chunks that show nothing by themselves. */
 const FRAME: ReadonlySet<string> = new Set(["start", "start-step", "finish-step", "finish"]);
@@ -64,6 +63,14 @@ type TurnState =
 
 /** What is cut stays so; only what leaves less of it counts after that. */
 const WEIGHT = { stalled: 0, stopped: 0, cleared: 1, halted: 2 } as const;
+
+/** Where a turn writes, and who hears of it. */
+interface TurnSurroundings {
+  readonly host: AgentHost;
+  readonly transcripts: { of(session: string): Transcript };
+  readonly output: { chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void };
+  readonly origins: ReadonlyMap<string, Origin>;
+}
 
 /**
  * A turn that is running: the answer being built, its log, and its abort. What enters by {@link Turn.take}
@@ -109,7 +116,7 @@ export class Turn {
   /** Steps that earlier attempts have ended. */
   readonly stepsEnded: number;
 
-  constructor({ host, transcripts, output, origins }: Conversations, row: TurnRow) {
+  constructor({ host, transcripts, output, origins }: TurnSurroundings, row: TurnRow) {
     const transcript = transcripts.of(row.session);
     this.#host = host;
     this.#transcript = transcript;

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/time.ts";
-import type { TurnOutcome } from "./chat-types.ts";
+import type { TurnOutcome } from "../policy.ts";
 
 /** How a turn ended, for who waited for it. */
 export interface Outcome {

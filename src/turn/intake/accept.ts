@@ -28,8 +28,8 @@ import {
   type TurnTrigger,
 } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import type { Origin } from "../engine/chat-types.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { Origin } from "../policy.ts";
+import type { Engine } from "../engine/engine.ts";
 import { type Admission, admitMessage, type MessageConcurrency } from "./overlap.ts";
 import { hasApproved, setAside, trimTranscript } from "../engine/mend.ts";
 import { isWaiting, placeOf, waitingInput } from "./inbox.ts";
@@ -89,9 +89,9 @@ interface ClientChange {
  * may start. @returns undefined for a client's message that is turned away: nothing has changed then.
  * @throws PerdureError `limit` for one turn of code too many; what storing throws. Nothing has changed then either.
  */
-export function accept(all: Conversations, wish: TurnInput & { readonly input: CodeInput }): TurnRow;
-export function accept(all: Conversations, wish: TurnInput): TurnRow | undefined;
-export function accept(all: Conversations, wish: TurnInput): TurnRow | undefined {
+export function accept(all: Engine, wish: TurnInput & { readonly input: CodeInput }): TurnRow;
+export function accept(all: Engine, wish: TurnInput): TurnRow | undefined;
+export function accept(all: Engine, wish: TurnInput): TurnRow | undefined {
   const { host, output } = all;
   const { session, input, origin } = wish;
   const now = host.clock.now();
@@ -101,7 +101,7 @@ export function accept(all: Conversations, wish: TurnInput): TurnRow | undefined
   const trigger = triggerOf(input, overlap);
   // What people say, and their answers to calls, come of no other turn.
   const isByCode = trigger === "server" || trigger === "submission";
-  const cause = (isByCode ? all.hooks.admitted?.(wish.isBounded !== true) : undefined) ?? null;
+  const cause = isByCode ? all.agent.admit(wish.isBounded !== true) : null;
   let merged = false;
   const turn = all.commit(() => {
     if (heldUntil === undefined) forgetFailed(all, session);
@@ -161,7 +161,7 @@ export function accept(all: Conversations, wish: TurnInput): TurnRow | undefined
  * Stores a request that no turn will answer by itself, so that it too may be repeated: its question came again while another
  * turn is to answer it.
  */
-export function acceptRepeated(all: Conversations, id: string, session: string, asks: readonly string[]): void {
+export function acceptRepeated(all: Engine, id: string, session: string, asks: readonly string[]): void {
   const { host } = all;
   const now = host.clock.now();
   all.commit(() => {
@@ -178,7 +178,7 @@ export function acceptRepeated(all: Conversations, id: string, session: string, 
  * Asks for a turn that goes on with the last answer. @returns undefined when the last message is no answer, or one that another
  * branch or session has gone on from: what those read must not change.
  */
-export function acceptMore(all: Conversations, wish: Omit<TurnInput, "input">): TurnRow | undefined {
+export function acceptMore(all: Engine, wish: Omit<TurnInput, "input">): TurnRow | undefined {
   const transcript = all.transcripts.of(wish.session);
   const { value: last } = transcript.up().next();
   if (last?.role !== "assistant" || hasBehind(all.host, last.seq)) return undefined;
@@ -196,7 +196,7 @@ interface PersistOptions {
 }
 
 /** Merges messages of server code into the conversation, without a turn. @throws PerdureError `bad_input`, `too_large` */
-export function persist(all: Conversations, input: MessageInput, { origin, session, identity }: PersistOptions): void {
+export function persist(all: Engine, input: MessageInput, { origin, session, identity }: PersistOptions): void {
   const messages = toMessages(input);
   const transcript = all.transcripts.of(session);
   const changed = all.commit(() => {
@@ -241,7 +241,7 @@ function triggerOf(input: TurnInput["input"], overlap: Overlap | undefined): Tur
 }
 
 /** What was sent along with the turn. One that is held reads it when it is released: others may send more until then. */
-function contextOf({ host }: Conversations, { session, input, body, clientTools }: TurnInput, now: number) {
+function contextOf({ host }: Engine, { session, input, body, clientTools }: TurnInput, now: number) {
   if (input.kind === "continue" && input.heldUntil !== undefined) return { body: null, clientTools: null };
   const sent = { body: toJson(body), clientTools: toJson(clientTools) };
   const stored = input.kind === "change" ? sent : readChatContext(host, session);
@@ -259,7 +259,7 @@ function openIn(db: Sql, session: string): TurnRow[] {
 }
 
 /** A new request ends the time in which a failed one can be looked at again. */
-function forgetFailed({ host }: Conversations, session: string): void {
+function forgetFailed({ host }: Engine, session: string): void {
   const newest = newestTurn(host, session);
   if (newest?.status === "error") deleteChunks(host, newest.seq);
 }
@@ -275,7 +275,7 @@ interface Overlap extends Extract<Admission, { kind: "accept" }> {
 }
 
 /** Null: it is turned away. */
-function overlapOf(all: Conversations, session: string, input: ClientChange, now: number): Overlap | null {
+function overlapOf(all: Engine, session: string, input: ClientChange, now: number): Overlap | null {
   const { change, asks, wants } = input;
   const open = openIn(all.host, session);
   const admission = admitMessage(wants === "another" ? "queue" : input.overlap, open, now);
@@ -318,7 +318,7 @@ function orphanedTurns(open: readonly TurnRow[], taken: readonly string[]): Turn
 
 /** In the caller's transaction. @returns whether messages that waited became part of the new one. */
 function makeChange(
-  all: Conversations,
+  all: Engine,
   session: string,
   { change, wants }: ClientChange,
   { open, skip, moot, merge }: Overlap,
@@ -341,7 +341,7 @@ function makeChange(
 }
 
 /** What is to be answered anew may stand on a branch that the session has left since: then it goes on there. */
-function goTo({ host }: Conversations, transcript: Transcript, id: string | undefined): void {
+function goTo({ host }: Engine, transcript: Transcript, id: string | undefined): void {
   const { session, leaf } = transcript;
   const seq = id === undefined ? undefined : transcript.seqOf(id);
   if (id === undefined || seq === undefined || (leaf !== null && standsAbove(host, seq, leaf))) return;
@@ -393,7 +393,7 @@ function passSubmissions(db: Sql, turn: TurnRow): void {
  * it. Whoever said yes was told that it counts. Not while other questions of the same answer are open: who goes on without
  * an answer to them ends them all. Calls that have a result need no turn of their own: the next one reads it.
  */
-function runApprovedFirst(all: Conversations, session: string): void {
+function runApprovedFirst(all: Engine, session: string): void {
   const { host, transcripts } = all;
   const open = openIn(host, session);
   const held = open.find(({ status }) => status === "held");
@@ -425,7 +425,7 @@ const COMPARED = 200;
  * @param identity who wrote those of the user, as it is stored; undefined: nobody knows, or it stays as it was.
  */
 export function say(
-  all: Conversations,
+  all: Engine,
   session: string,
   messages: readonly UIMessage[],
   identity?: string | null,
@@ -455,12 +455,8 @@ function recent(transcript: Transcript, messages: readonly UIMessage[]): UIMessa
 }
 
 /** See {@link nameAfter}; who listens is told when it is committed. */
-export function nameSession(
-  { host, hooks, output }: Conversations,
-  session: string,
-  messages: readonly UIMessage[],
-): void {
-  if (hooks.settings().titles === false) return;
+export function nameSession({ host, policy, output }: Engine, session: string, messages: readonly UIMessage[]): void {
+  if (policy.titles === false) return;
   const named = nameAfter(host, session, messages, host.clock.now());
   if (named === undefined) return;
   host.afterTx((committed) => {

@@ -72,7 +72,7 @@ test("each message is in one item, although clients repeat in every request what
 });
 
 test("latest: what was passed over waits with the newest", async () => {
-  const desk = await openDesk({ concurrency: "latest" });
+  const desk = await openDesk({ messageConcurrency: "latest" });
   desk.send("u1");
   const stage = await desk.stage();
   const base = { trigger: "submit", body: undefined, clientTools: undefined } as const;
@@ -194,7 +194,7 @@ test("withdrawn: its messages leave the conversation, who waits for it hears tha
 });
 
 test("what held up the others is withdrawn: they go on at once", async () => {
-  const desk = await openDesk({ concurrency: { strategy: "debounce", debounceMs: 60_000 } });
+  const desk = await openDesk({ messageConcurrency: { strategy: "debounce", debounceMs: 60_000 } });
   desk.send("u1");
   const stage = await desk.stage();
   desk.send("u2");

@@ -15,7 +15,7 @@ import {
   type TurnTrigger,
   messageIdsOf,
 } from "../../store/turn.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { Engine } from "../engine/engine.ts";
 
 /*
  * The inbox
@@ -60,7 +60,7 @@ interface WaitingInput {
  * The turns that wait, in the order in which they will run. A request names every unanswered message that its client
  * knew of; each belongs to the turn that named it first.
  */
-export function waitingInput(all: Conversations): WaitingInput[] {
+export function waitingInput(all: Engine): WaitingInput[] {
   const { host, transcripts } = all;
   const open = new Map<string, ReadonlySet<string>>();
   const unanswered = (session: string) => {
@@ -103,7 +103,7 @@ export function submittedMessages(db: Sql, turnId: string): UIMessage[] {
 }
 
 /** What waits, in the order in which it will run. */
-export function listInbox(all: Conversations): InboxItem[] {
+export function listInbox(all: Engine): InboxItem[] {
   return waitingInput(all).map(({ turn, messages }, position) => ({
     requestId: turn.id,
     messageIds: messages.map(({ id }) => id),
@@ -125,7 +125,7 @@ export function listInbox(all: Conversations): InboxItem[] {
  * has changed then.
  */
 export function editInbox(
-  all: Conversations,
+  all: Engine,
   requestId: string,
   content: string | readonly unknown[],
   identity?: string | null,
@@ -163,7 +163,7 @@ export function editInbox(
  * Lets an item run before another one, or after all with null. The messages of the conversation that wait stand in the
  * new order. `started` and `not_found` may be about either of the two; nothing has changed then.
  */
-export function moveInbox(all: Conversations, requestId: string, before: string | null): "moved" | NotWaiting {
+export function moveInbox(all: Engine, requestId: string, before: string | null): "moved" | NotWaiting {
   const found = find(all, requestId);
   if (typeof found === "string") return found;
   const target = before === null ? undefined : find(all, before);
@@ -204,7 +204,7 @@ function firstAnswersFirst(list: readonly WaitingInput[]): WaitingInput[] {
 }
 
 /** Takes an item back: its messages leave the conversation and its turn ends `skipped`. Everyone is told. */
-export function withdrawInbox(all: Conversations, requestId: string): Withdrawal {
+export function withdrawInbox(all: Engine, requestId: string): Withdrawal {
   const { host } = all;
   const found = find(all, requestId);
   if (typeof found === "string") return { kind: found };
@@ -222,13 +222,13 @@ export function withdrawInbox(all: Conversations, requestId: string): Withdrawal
 }
 
 /** Whether a request waits. */
-export function inboxStanding(all: Conversations, requestId: string): "waiting" | NotWaiting {
+export function inboxStanding(all: Engine, requestId: string): "waiting" | NotWaiting {
   const found = find(all, requestId);
   return typeof found === "string" ? found : "waiting";
 }
 
 /** Where a request is: what waits, or why it does not. */
-function find(all: Conversations, requestId: string): WaitingInput | NotWaiting {
+function find(all: Engine, requestId: string): WaitingInput | NotWaiting {
   const turn = readTurn(all.host, requestId);
   if (turn === undefined || turn.status === "held") return "not_found";
   if (isWaiting(turn)) return waitingInput(all).find((input) => input.turn.seq === turn.seq) ?? "not_found";

@@ -1,9 +1,11 @@
+import { errorText, PerdureError } from "../../base/error.ts";
 import { type Identity, readIdentity } from "../../base/identity.ts";
 import { type ToolPart, toolName, type UIMessage } from "../../message/types.ts";
 import { readMessageIdentity } from "../../store/message.ts";
+import { CallBook } from "../../tool/call-book.ts";
 import { digestOf } from "../../tool/digest.ts";
-import type { ApprovalCall } from "../engine/chat-types.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { Engine } from "../engine/engine.ts";
+import { type ApprovalCall, type ApprovalRequest, isAsked } from "../policy.ts";
 import { type Asked, findAsked, mayAnswer, tellRefused, type ToolAnswer } from "./tool-answers.ts";
 
 /** Why an answer of somebody outside counts for nothing, with the call as it is. */
@@ -22,7 +24,7 @@ export type JudgedAnswer = { readonly answer: ToolAnswer } | { readonly refusal:
  * all, and whether the app lets this person give it. It is bound to what was judged: one that was allowed holds for no later
  * question of the same call. Refused, the call stays as it is, everybody is shown it again, and an event tells of it.
  */
-export function judgeAnswer(all: Conversations, given: ToolAnswer): JudgedAnswer | Promise<JudgedAnswer> {
+export function judgeAnswer(all: Engine, given: ToolAnswer): JudgedAnswer | Promise<JudgedAnswer> {
   const now = findAsked(all, given);
   // What is asked from here on was not asked when this was said.
   const pinned = { ...given, question: { messageId: now?.message.id ?? "", approvalId: now?.part.approval?.id } };
@@ -47,18 +49,17 @@ function isMeant({ message, part }: Asked, { about }: ToolAnswer): boolean {
   return about?.approvalId === undefined || about.approvalId === (part.approval?.id ?? part.toolCallId);
 }
 
-async function isOfInput({ hooks }: Conversations, { message, part }: Asked, digest: string): Promise<boolean> {
-  const known = hooks.question?.(message.id, part.toolCallId)?.digest;
+async function isOfInput({ host }: Engine, { message, part }: Asked, digest: string): Promise<boolean> {
+  const known = new CallBook(host).question(message.id, part.toolCallId)?.digest;
   return digest === (known ?? (await digestOf(toolName(part), part.input)));
 }
 
 function judgeGiver(
-  all: Conversations,
+  all: Engine,
   now: Asked,
   given: ToolAnswer,
   pinned: ToolAnswer,
 ): JudgedAnswer | Promise<JudgedAnswer> {
-  const { hooks } = all;
   const { session, message, part } = now;
   const name = toolName(part);
   const verdict = mayAnswer(all, all.turnIn(session), part, message, given, true);
@@ -70,7 +71,7 @@ function judgeGiver(
           ? `The call of "${name}" waits for a person: a yes or a no can be said to it, and nothing else.`
           : `What came of the call of "${name}", only the server can say: it runs there.`,
     });
-  if (verdict === false || hooks.authorize === undefined || !isQuestion(part, given)) return { answer: pinned };
+  if (verdict === false || !isAsked(all, "authorizeApproval") || !isQuestion(part, given)) return { answer: pinned };
   const call = describe(all, session, message, part);
   const approved =
     given.answer.kind === "approval" ? given.answer.approved : given.answer.result.state !== "output-error";
@@ -84,8 +85,30 @@ function judgeGiver(
     const reason = `You may not ${what} the call of "${call.toolName}". It still waits for somebody who may.`;
     return { refusal: { code: "not_allowed", reason, ...shownAgain(all, given) } };
   };
-  const said = hooks.authorize({ call, identity: given.identity, approved });
+  const said = authorize(all, { call, identity: given.identity, approved });
   return said instanceof Promise ? said.then(conclude) : conclude(said);
+}
+
+/** Whether the app lets somebody answer a question; a text says why not. */
+function authorize({ policy, agent }: Engine, request: ApprovalRequest): true | string | Promise<true | string> {
+  const failed = (thrown: unknown) => {
+    agent.failed(thrown);
+    return `authorizeApproval threw: ${errorText(thrown)}`;
+  };
+  // JavaScript can return anything.
+  const judge = (said: unknown) => {
+    if (said === true) return true;
+    if (said === false) return "authorizeApproval said no";
+    const mistake = `authorizeApproval returned ${typeof said}, not true or false`;
+    agent.failed(new PerdureError("bad_config", `${mistake}. The question stays open.`));
+    return mistake;
+  };
+  try {
+    const said: unknown = policy.authorizeApproval(request);
+    return said instanceof Promise ? said.then(judge, failed) : judge(said);
+  } catch (thrown) {
+    return failed(thrown);
+  }
 }
 
 /** Whether it is an answer to a question for approval. A call that nobody was asked about may be declined as well. */
@@ -93,27 +116,27 @@ function isQuestion({ state }: ToolPart, { answer }: ToolAnswer): boolean {
   return answer.kind === "approval" || state === "approval-requested";
 }
 
-function refuseOther(all: Conversations, now: Asked, given: ToolAnswer): JudgedAnswer {
+function refuseOther(all: Engine, now: Asked, given: ToolAnswer): JudgedAnswer {
   const reason = `The answer is not to what is open about the call of "${toolName(now.part)}". Look at it again.`;
   return refuse(all, now, given, { code: "conflict", reason });
 }
 
-function refuse(all: Conversations, { part }: Asked, given: ToolAnswer, refusal: AnswerRefusal): JudgedAnswer {
+function refuse(all: Engine, { part }: Asked, given: ToolAnswer, refusal: AnswerRefusal): JudgedAnswer {
   tellRefused(all, part, given, refusal.reason);
   return { refusal: { ...refusal, ...shownAgain(all, given) } };
 }
 
 /** What its sender shows as answered is not. */
-function shownAgain(all: Conversations, given: ToolAnswer): { readonly part?: ToolPart } {
+function shownAgain(all: Engine, given: ToolAnswer): { readonly part?: ToolPart } {
   const open = findAsked(all, given);
   if (open === undefined) return {};
   all.output.messageUpdated(open.session, open.message);
   return { part: open.part };
 }
 
-function describe(all: Conversations, session: string, message: UIMessage, part: ToolPart): ApprovalCall {
-  const { host, hooks } = all;
-  const known = hooks.question?.(message.id, part.toolCallId);
+function describe(all: Engine, session: string, message: UIMessage, part: ToolPart): ApprovalCall {
+  const { host } = all;
+  const known = new CallBook(host).question(message.id, part.toolCallId);
   const running = all.turnIn(session);
   const live = running?.builder.id === message.id ? running : undefined;
   const requestedBy: Identity | undefined = live?.identity ?? readIdentity(readMessageIdentity(host, message.id));

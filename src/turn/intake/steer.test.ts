@@ -11,7 +11,7 @@ import { isSteered, withoutSteered } from "../../message/steered.ts";
 
 /** A turn that has said something, with the policy `steer`. */
 async function talking(): Promise<{ desk: TestDesk; stage: Stage; answer: string }> {
-  const desk = await openDesk({ concurrency: "steer" });
+  const desk = await openDesk({ messageConcurrency: "steer" });
   desk.send("u1");
   const stage = (await desk.stage()).say("one");
   const answer = await eventually(() => desk.ids().find((id) => id !== "u1"), "an answer");
@@ -104,7 +104,7 @@ test("what waits behind stays behind: turns of others keep their place, and are 
 });
 
 test("taken before the answer has begun: it still ends up in front of it", async () => {
-  const desk = await openDesk({ concurrency: "steer" });
+  const desk = await openDesk({ messageConcurrency: "steer" });
   desk.send("u1");
   const stage = await desk.stage();
   desk.send("u2");
@@ -146,7 +146,7 @@ test("not taken before the turn ends: it is the next turn, without a receipt, an
 });
 
 test("with nothing running a message is not marked, and there is nothing to take", async () => {
-  const desk = await openDesk({ concurrency: "steer" });
+  const desk = await openDesk({ messageConcurrency: "steer" });
   expect(waiting(desk)).toEqual([]);
   expect(readReceipt(desk.chat, "nobody")).toBeUndefined();
   desk.send("u1");

@@ -3,7 +3,7 @@ import { markSteered } from "../../message/steered.ts";
 import type { UIMessage, UIMessageChunk } from "../../message/types.ts";
 import { readTurn, steeringTurns, steerTurn, type TurnRow, messageIdsOf } from "../../store/turn.ts";
 import type { Turn } from "../engine/turn.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { Engine } from "../engine/engine.ts";
 import { waitingInput } from "./inbox.ts";
 
 /*
@@ -33,7 +33,7 @@ export interface SteerReceipt {
 type SteeringChunk = Extract<UIMessageChunk, { type: "steering-message" }>;
 
 /** Messages that wait for a turn to take them, in their order. One query when there are none, so ask at every step. */
-export function waitingSteers(all: Conversations, { row, cutBy }: Turn): readonly Steer[] {
+export function waitingSteers(all: Engine, { row, cutBy }: Turn): readonly Steer[] {
   if (cutBy === "cleared" || steeringTurns(all.host, row.session).length === 0) return [];
   return waitingInput(all).flatMap(({ turn, messages }) => {
     // What the model could not be shown as part of an answer has a turn of its own. All of a turn is taken, or nothing.
@@ -50,7 +50,7 @@ export function waitingSteers(all: Conversations, { row, cutBy }: Turn): readonl
  * so that what was taken is in it. After the commit call {@link closeSteers}.
  * @returns the chunks that put the messages into the answer; none when nothing waits.
  */
-export function takeSteers(all: Conversations, active: Turn, receipt: SteerReceipt): UIMessageChunk[] {
+export function takeSteers(all: Engine, active: Turn, receipt: SteerReceipt): UIMessageChunk[] {
   const { host } = all;
   const transcript = all.transcripts.of(active.row.session);
   const steers = waitingSteers(all, active);
@@ -73,7 +73,7 @@ export function takeSteers(all: Conversations, active: Turn, receipt: SteerRecei
  * Tells everyone that messages were taken, and those who wait for their turns that these have ended. Call it after the
  * commit with the turns that {@link waitingSteers} named before it; what was not taken is passed over.
  */
-export function closeSteers(all: Conversations, turns: readonly TurnRow[]): void {
+export function closeSteers(all: Engine, turns: readonly TurnRow[]): void {
   for (const id of new Set(turns.map((turn) => turn.id))) {
     const row = readTurn(all.host, id);
     if (row === undefined || row.receipt === null) continue;
@@ -86,7 +86,7 @@ export function closeSteers(all: Conversations, turns: readonly TurnRow[]): void
 }
 
 /** Where the messages of a request were taken to; undefined while they wait, or when they had a turn of their own. */
-export function readReceipt({ host }: Pick<Conversations, "host">, requestId: string): SteerReceipt | undefined {
+export function readReceipt({ host }: Pick<Engine, "host">, requestId: string): SteerReceipt | undefined {
   const receipt = tryParseJson(readTurn(host, requestId)?.receipt ?? "");
   if (!isRecord(receipt)) return undefined;
   const { turnId, step, callId } = receipt;

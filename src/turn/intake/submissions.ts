@@ -19,7 +19,7 @@ import {
 } from "../../store/submission.ts";
 import { cancelTurn, isOpen, readTurn } from "../../store/turn.ts";
 import { accept, givenIdentity } from "./accept.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { Engine } from "../engine/engine.ts";
 
 const DEFAULT_LIMIT = 100;
 
@@ -77,11 +77,7 @@ export interface Submission {
  * @throws PerdureError `bad_input` for messages that are none, `too_large`, `conflict` for a key or id that stands for something
  * else. Nothing has changed then.
  */
-export function submitMessages(
-  all: Conversations,
-  input: MessageInput,
-  options: SubmitOptions & Bounded = {},
-): SubmitResult {
+export function submitMessages(all: Engine, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
   const { host } = all;
   const messages = toMessages(input);
   if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
@@ -113,14 +109,14 @@ export function submitMessages(
 }
 
 /** A submission, or undefined when there is none of this id. */
-export function inspectSubmission({ host }: Pick<Conversations, "host">, submissionId: string): Submission | undefined {
+export function inspectSubmission({ host }: Pick<Engine, "host">, submissionId: string): Submission | undefined {
   const row = readSubmission(host, submissionId);
   return row && toSubmission(row);
 }
 
 /** The newest submissions first, at most `limit` (100), of one or several statuses if given. */
 export function listSubmissions(
-  { host }: Pick<Conversations, "host">,
+  { host }: Pick<Engine, "host">,
   options: { readonly status?: SubmissionStatus | readonly SubmissionStatus[]; readonly limit?: number } = {},
 ): Submission[] {
   const { status = [], limit = DEFAULT_LIMIT } = options;
@@ -133,7 +129,7 @@ export function listSubmissions(
  * Stops a submission for good, whether it runs or waits; `reason` is kept with it. The wish is stored before anything
  * else, so it holds whatever becomes of the process. @returns false when it is unknown or has ended.
  */
-export function cancelSubmission(all: Conversations, submissionId: string, reason?: string): boolean {
+export function cancelSubmission(all: Engine, submissionId: string, reason?: string): boolean {
   const row = readSubmission(all.host, submissionId);
   const turn = row === undefined ? undefined : readTurn(all.host, row.turnId);
   if (turn === undefined || !isOpen(turn)) return false;
@@ -145,13 +141,13 @@ export function cancelSubmission(all: Conversations, submissionId: string, reaso
 }
 
 /** Forgets an ended submission; its key and id may be used again. False when it is unknown or has not ended. */
-export function deleteSubmission({ host }: Pick<Conversations, "host">, submissionId: string): boolean {
+export function deleteSubmission({ host }: Pick<Engine, "host">, submissionId: string): boolean {
   return deleteSubmissionRow(host, submissionId);
 }
 
 /** Forgets submissions that ended before `olderThan` (milliseconds since the epoch, or a date). @returns how many. */
 export function deleteSubmissions(
-  { host }: Pick<Conversations, "host">,
+  { host }: Pick<Engine, "host">,
   options: { readonly olderThan: number | Date },
 ): number {
   const olderThan = Number(options.olderThan);
@@ -159,7 +155,7 @@ export function deleteSubmissions(
   return deleteSubmissionRows(host, olderThan);
 }
 
-function findKnown(all: Conversations, key: string | undefined, id: string | undefined): SubmissionRow | undefined {
+function findKnown(all: Engine, key: string | undefined, id: string | undefined): SubmissionRow | undefined {
   const byKey = key === undefined ? undefined : submissionByKey(all.host, key);
   const byId = id === undefined ? undefined : readSubmission(all.host, id);
   if (byKey !== undefined && id !== undefined && byKey.id !== id) throw conflict(byKey, "another submission id");

@@ -16,7 +16,7 @@ const status = ({ host }: TestDesk, id: string) => readTurn(host, id)?.status;
 const texts = ({ chat }: TestDesk) => chat.transcripts.of("main").list().map(textIn);
 
 test("a message whose turn was stopped is part of what the next one reads, whoever names it later", async () => {
-  const desk = await openDesk({ concurrency: "steer" });
+  const desk = await openDesk({ messageConcurrency: "steer" });
   const { chat } = desk;
   desk.send("u1");
   await desk.stage();
@@ -35,7 +35,7 @@ test("a message whose turn was stopped is part of what the next one reads, whoev
 });
 
 test("who withdraws a message does not take back an earlier one that its request names", async () => {
-  const desk = await openDesk({ concurrency: { strategy: "debounce", debounceMs: 1_000 } });
+  const desk = await openDesk({ messageConcurrency: { strategy: "debounce", debounceMs: 1_000 } });
   desk.send("u1");
   (await desk.stage()).fail(new Error("no answer"));
   await eventually(() => status(desk, "r-u1") === "error", "the end of the first");
@@ -82,7 +82,7 @@ test("whoever cuts the conversation before a question stops the turn that answer
 });
 
 test("another answer, when the first had taken a message in: that one is read again", async () => {
-  const desk = await openDesk({ concurrency: "steer" });
+  const desk = await openDesk({ messageConcurrency: "steer" });
   desk.send("u1");
   const first = (await desk.stage()).say("one");
   await eventually(() => texts(desk).length === 2, "an answer");
@@ -98,7 +98,7 @@ test("another answer, when the first had taken a message in: that one is read ag
 });
 
 test("merge leaves alone what another turn is to answer", async () => {
-  const desk = await openDesk({ concurrency: "merge" });
+  const desk = await openDesk({ messageConcurrency: "merge" });
   desk.send("u1");
   const first = await desk.stage();
   save(desk.chat, [user("u2")]);

@@ -21,8 +21,8 @@ import {
 } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import { accept, acceptRepeated, trailingUserIds } from "./accept.ts";
-import type { Origin } from "../engine/chat-types.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import { explain, type Origin } from "../policy.ts";
+import type { Engine } from "../engine/engine.ts";
 import { isOfSession } from "../engine/mend.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
@@ -56,7 +56,7 @@ export interface ChatRequest {
  * @returns the reason when the request is not understood; nothing has changed then.
  * @throws PerdureError `limit` when too many wait; what storing throws
  */
-export function submit(all: Conversations, request: ChatRequest, origin: Origin): RefusedMessage | undefined {
+export function submit(all: Engine, request: ChatRequest, origin: Origin): RefusedMessage | undefined {
   const { host, output } = all;
   const { session = all.transcripts.current } = request;
   const transcript = all.transcripts.of(session);
@@ -119,7 +119,7 @@ export function submit(all: Conversations, request: ChatRequest, origin: Origin)
       change,
       asks: trigger === "regenerate" ? questionOf(read) : trailingUserIds(read),
       wants: trigger === "regenerate" ? "another" : goesOn ? "more" : "answer",
-      overlap: all.hooks.settings().concurrency,
+      overlap: all.policy.messageConcurrency,
       shown: { answer: read.findLast(({ id }) => roles.get(id) === "assistant")?.id, anything: roles.size > 0 },
     },
   });
@@ -129,7 +129,7 @@ export function submit(all: Conversations, request: ChatRequest, origin: Origin)
 
 /** The turn under way that is to answer this message, unless it was stopped. */
 export function turnThatAnswers(
-  { host }: Pick<Conversations, "host">,
+  { host }: Pick<Engine, "host">,
   session: string,
   messageId: string,
 ): TurnRow | undefined {
@@ -139,7 +139,7 @@ export function turnThatAnswers(
 }
 
 /** Whether a message was answered, or a turn has begun to. */
-function wasTried({ host }: Conversations, transcript: Transcript, messageId: string): boolean {
+function wasTried({ host }: Engine, transcript: Transcript, messageId: string): boolean {
   if (begunTurns(host, transcript.session).some((turn) => names(turn, messageId))) return true;
   return transcript.idsAfter(messageId).some((id) => transcript.role(id) === "assistant");
 }
@@ -163,14 +163,14 @@ export function notStored(cause: unknown): PerdureError {
 
 /** Tells the app of a request that was not taken in. @returns what its sender reads. */
 export function notTaken(
-  { hooks }: Pick<Conversations, "hooks">,
+  all: Pick<Engine, "host" | "policy" | "agent">,
   request: { readonly id: string; readonly identity: Identity | undefined },
   error: PerdureError,
   stage: "parse" | "persist",
 ): Promise<string> {
   const { id: requestId, identity } = request;
   const none = { classification: undefined, partial: undefined };
-  return hooks.explain(error, { stage, requestId, identity, messagesPersisted: false, ...none });
+  return explain(all, error, { stage, requestId, identity, messagesPersisted: false, ...none });
 }
 
 /**
@@ -178,7 +178,7 @@ export function notTaken(
  * not ours, or a message of the system, is one that it made up. Changes nothing.
  * @throws PerdureError `bad_input` or `too_large` when they cannot be taken.
  */
-export function checkMessages(all: Conversations, session: string, list: readonly unknown[]): void {
+export function checkMessages(all: Engine, session: string, list: readonly unknown[]): void {
   const transcript = all.transcripts.of(session);
   const running = all.turnIn(session);
   const roles = rolesOf(transcript, list);

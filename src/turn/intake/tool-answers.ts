@@ -23,20 +23,25 @@ import { readMessage, readMessageIdentity } from "../../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../../store/session.ts";
 import { decideQuestion, overdueQuestions, settleToolCall, type ToolCallRow } from "../../store/tool-call.ts";
 import { openTurns, postponeTurn, readTurn, type TurnRow } from "../../store/turn.ts";
+import { noteDecision, type RecordedDecision } from "../../tool/call-approval.ts";
+import { CallBook } from "../../tool/call-book.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import { accept } from "./accept.ts";
 import type { Turn } from "../engine/turn.ts";
-import type { AnswerVerdict, Origin } from "../engine/chat-types.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { AnswerVerdict, Engine } from "../engine/engine.ts";
+import type { Origin } from "../policy.ts";
 import { closeCut, cutTurn } from "../engine/recover.ts";
 import { waitingMessages } from "../engine/history.ts";
 import { hasApproved } from "../engine/mend.ts";
+
+/** How many decisions about calls that another engine runs are remembered. */
+const KEPT_DECISIONS = 500;
 
 /** Answers that come in quick succession start one continuation. */
 const GATHER_MS = 50;
 
 /** The continuation that waits for its start; for whoever asked for it also while answers are missing. */
-export function heldContinuation(all: Conversations, session: string, asker: Origin): TurnRow | undefined {
+export function heldContinuation(all: Engine, session: string, asker: Origin): TurnRow | undefined {
   return openTurns(all.host).find((turn) => {
     if (turn.session !== session) return false;
     if (turn.trigger !== "continuation" || turn.status === "running") return false;
@@ -76,7 +81,7 @@ export interface ToolAnswer {
  * answer wins; a late or repeated one changes nothing. The wish to go on is stored with the answer, so that it
  * holds after a restart. @returns whether anything changed; `held`: not yet, see {@link Turn.releaseHeld}.
  */
-export function answerTool(all: Conversations, given: ToolAnswer, origin: Origin): boolean | "held" {
+export function answerTool(all: Engine, given: ToolAnswer, origin: Origin): boolean | "held" {
   const live = liveWith(all, given);
   // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
   if (live !== undefined && live.abort.signal.aborted && live.cutBy !== "stalled") return false;
@@ -88,18 +93,13 @@ export function answerTool(all: Conversations, given: ToolAnswer, origin: Origin
   return true;
 }
 
-function applyHeld(all: Conversations, part: ToolPart, given: ToolAnswer, origin: Origin): void {
+function applyHeld(all: Engine, part: ToolPart, given: ToolAnswer, origin: Origin): void {
   if (answerTool(all, given, origin) !== false) return;
   tellRefused(all, part, given, `What came of the call of "${toolName(part)}", the server has said: it ran there.`);
 }
 
 /** Says that an answer from outside counts for nothing. */
-export function tellRefused(
-  { host }: Pick<Conversations, "host">,
-  part: ToolPart,
-  given: ToolAnswer,
-  reason: string,
-): void {
+export function tellRefused({ host }: Pick<Engine, "host">, part: ToolPart, given: ToolAnswer, reason: string): void {
   host.emit("chat:answer:refused", {
     ...{ toolCallId: part.toolCallId, tool: toolName(part), kind: given.answer.kind, reason },
     ...(given.identity !== undefined && { by: given.identity.id }),
@@ -110,7 +110,7 @@ export function tellRefused(
  * The turn that runs, or that was cut and waits to be carried on, if the call is in its answer. It goes on from its log: an
  * answer that is not there would be lost.
  */
-function liveWith(all: Conversations, { session: named, toolCallId }: ToolAnswer): Turn | undefined {
+function liveWith(all: Engine, { session: named, toolCallId }: ToolAnswer): Turn | undefined {
   const begun = openTurns(all.host).filter(({ status }) => status === "running");
   // Some providers count calls from zero in every answer: what another session says is about its own call.
   const sessions = named === undefined ? [all.session, ...begun.map(({ session }) => session)] : [named];
@@ -130,7 +130,7 @@ export interface Asked {
 }
 
 /** The call that an answer is about, as it is now. */
-export function findAsked(all: Conversations, given: ToolAnswer): Asked | undefined {
+export function findAsked(all: Engine, given: ToolAnswer): Asked | undefined {
   const { toolCallId } = given;
   const live = liveWith(all, given);
   const session = live?.row.session ?? given.session ?? sessionWaiting(all, toolCallId);
@@ -140,7 +140,7 @@ export function findAsked(all: Conversations, given: ToolAnswer): Asked | undefi
 }
 
 /** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
-function sessionWaiting(all: Conversations, toolCallId: string): string {
+function sessionWaiting(all: Engine, toolCallId: string): string {
   const { host, session } = all;
   const waits = (id: string) => {
     const message = all.transcripts.of(id).withCall(toolCallId);
@@ -152,7 +152,7 @@ function sessionWaiting(all: Conversations, toolCallId: string): string {
 }
 
 /** Denies what nobody has approved in time, wherever it waits. What waits nowhere any more is over without a word. */
-export function expireApprovals(all: Conversations): void {
+export function expireApprovals(all: Engine): void {
   const { host } = all;
   const now = host.clock.now();
   const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
@@ -165,7 +165,7 @@ export function expireApprovals(all: Conversations): void {
 
 /** Answers a question in every session where it waits: a fork may show it too. */
 export function answerWherever(
-  all: Conversations,
+  all: Engine,
   { messageId, toolCallId, turnId }: Pick<ToolCallRow, "messageId" | "toolCallId" | "turnId">,
   answer: Pick<ToolAnswer, "answer" | "approver" | "expired">,
 ): void {
@@ -178,12 +178,7 @@ export function answerWherever(
   }
 }
 
-function answerLive(
-  all: Conversations,
-  active: Turn,
-  given: ToolAnswer,
-  origin: Origin,
-): UIMessage | "held" | undefined {
+function answerLive(all: Engine, active: Turn, given: ToolAnswer, origin: Origin): UIMessage | "held" | undefined {
   const { toolCallId, answer } = given;
   const asked = findTool(active.builder, toolCallId);
   if (asked === undefined) return undefined;
@@ -195,7 +190,7 @@ function answerLive(
     return active.hold(toolCallId, () => applyHeld(all, asked, given, origin)) ? "held" : undefined;
   if (!verdict) return undefined;
   // Nobody runs it in the step that was cut: that is over, and says so to the turn when it is carried on.
-  const endsStep = isCut && all.hooks.ranInSteps?.(active.row) !== true;
+  const endsStep = isCut && all.answerer.steps?.ran(active.row) !== true;
   const changed =
     answer.kind === "result"
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
@@ -211,7 +206,7 @@ function answerLive(
   return active.message;
 }
 
-function answerStored(all: Conversations, session: string, given: ToolAnswer, origin: Origin): UIMessage | undefined {
+function answerStored(all: Engine, session: string, given: ToolAnswer, origin: Origin): UIMessage | undefined {
   const { toolCallId, answer } = given;
   const transcript = all.transcripts.of(session);
   const stored = transcript.withCall(toolCallId);
@@ -231,7 +226,7 @@ function answerStored(all: Conversations, session: string, given: ToolAnswer, or
 }
 
 function isAnswerable(
-  all: Conversations,
+  all: Engine,
   session: string,
   part: ToolPart,
   message: UIMessage,
@@ -254,7 +249,7 @@ function isAnswerable(
  * when their step is over. `later`: that is not known yet.
  */
 export function mayAnswer(
-  { hooks }: Conversations,
+  { answerer }: Engine,
   turn: Turn | undefined,
   part: ToolPart,
   message: UIMessage,
@@ -262,7 +257,7 @@ export function mayAnswer(
   isClient: boolean,
 ): AnswerVerdict {
   const own = turn?.builder.id === message.id ? turn : undefined;
-  const verdict = hooks.answerable?.(part, message.id, answer.kind, isClient, own?.tools);
+  const verdict = answerer.steps?.mayAnswer(part, message.id, answer.kind, isClient, own?.tools);
   if (verdict !== undefined || !isClient) return verdict ?? true;
   if (part.state === "approval-requested")
     // An error in the place of a result is a no, in the client's own words.
@@ -273,7 +268,7 @@ export function mayAnswer(
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
 function settle(
-  all: Conversations,
+  all: Engine,
   session: string,
   messageId: string,
   part: ToolPart,
@@ -285,8 +280,8 @@ function settle(
   if (answer.kind === "result") settleToolCall(host, messageId, toolCallId, host.clock.now(), true);
   if (answer.kind === "approval") {
     const { approved, reason } = answer;
-    const { approver = expired ? undefined : all.hooks.approver?.(origin, identity) } = given;
-    all.hooks.decided?.({
+    const { approver = expired ? undefined : all.agent.approver(origin, identity) } = given;
+    noteDecided(all, {
       ...{ messageId, toolCallId, tool: toolName(part), approved, expired },
       ...(identity !== undefined && { identity }),
       ...(approver !== undefined && { approver }),
@@ -311,6 +306,14 @@ function settle(
   accept(all, { session, input: { kind: "continue", heldUntil: notBefore }, identity: whose, origin });
 }
 
+/** A step's question is in its book; what an `onChatMessage` has asked is taken down here. */
+function noteDecided({ host, answerer }: Engine, decision: RecordedDecision): void {
+  const book = new CallBook(host);
+  if (answerer.steps?.asked(decision.messageId, decision.toolCallId) === true) return book.record(decision);
+  noteDecision(host, decision, host.clock.now());
+  book.forgetOlder(KEPT_DECISIONS);
+}
+
 /** A turn that is to go on behind answers to calls, and has not begun. */
 function isUnbegunContinuation({ trigger, status, attempts }: TurnRow): boolean {
   return trigger === "continuation" && attempts === 0 && (status === "held" || status === "accepted");
@@ -321,7 +324,7 @@ function isUnbegunContinuation({ trigger, status, attempts }: TurnRow): boolean 
  * unless something was said behind the last answer that no later turn answers, which is what is to be answered then; but
  * what was approved runs in any case.
  */
-export function holds({ host, transcripts }: Conversations, turn: TurnRow): "ready" | "waiting" | "moot" {
+export function holds({ host, transcripts }: Engine, turn: TurnRow): "ready" | "waiting" | "moot" {
   const transcript = transcripts.of(turn.session);
   if (turn.status !== "held") {
     if (turn.trigger === "continuation" && hasApproved(transcript.lastAnswer())) return "ready";
@@ -340,7 +343,7 @@ export function holds({ host, transcripts }: Conversations, turn: TurnRow): "rea
  * Continuations that were asked for while `message` was being written, and that its model made needless: it had the
  * results from elsewhere and has gone on by itself.
  */
-export function needlessContinuations(all: Conversations, turn: TurnRow, message: UIMessage): TurnRow[] {
+export function needlessContinuations(all: Engine, turn: TurnRow, message: UIMessage): TurnRow[] {
   const step = message.parts.slice(message.parts.findLastIndex((part) => part.type === "step-start") + 1);
   const spoke = step.some((part) => part.type === "text" && part.text !== "");
   if (!spoke || step.some(isToolPart) || batchState(message).waiting > 0 || hasApproved(message)) return [];

@@ -3,7 +3,6 @@ import { decodeJson } from "../../base/json.ts";
 import { type Identity, readIdentity } from "../../base/identity.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import type { ToolCallContext } from "../../tool/call-hooks.ts";
-import type { TurnOf } from "./plan.ts";
 
 /** What is stored of a call beside its row in the book. */
 export interface BackgroundNote {
@@ -47,16 +46,16 @@ export function inputOf(row: BackgroundRow): unknown {
   return noteOf(row).given ?? decodeJson(row.input);
 }
 
-/** The turn that it comes of. */
-export function turnOf(row: BackgroundRow): TurnOf {
-  return { turn: row.turnId, identity: readIdentity(noteOf(row).identity) };
+/** For whom the turn was that it comes of. */
+export function identityOf(row: BackgroundRow): Identity | undefined {
+  return readIdentity(noteOf(row).identity);
 }
 
 /** It as hooks are told of it. */
 export function calledOf(row: BackgroundRow, messages: readonly ModelMessage[]): ToolCallContext {
   return {
     ...{ type: "tool-call", toolCallId: row.toolCallId, toolName: row.tool, input: inputOf(row), stepNumber: row.step },
-    ...{ identity: turnOf(row).identity, messages, abortSignal: new AbortController().signal },
+    ...{ identity: identityOf(row), messages, abortSignal: new AbortController().signal },
   } as ToolCallContext;
 }
 

@@ -22,21 +22,29 @@ import { toolNamed } from "../../tool/define.ts";
 import type { BackgroundEnd } from "../../tool/receipt.ts";
 import { type CallOutcome, type EndedCall, failedCall, ToolRunner } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
-import type { Conversations } from "../engine/conversations.ts";
 import { familyOf } from "../engine/mend.ts";
-import { isAsked } from "../policy.ts";
+import { type AskedTurn, isAsked } from "../policy.ts";
 import { settleAndTell } from "./background-end.ts";
 import {
   type BackgroundCall,
   type BackgroundNote,
   calledOf,
+  identityOf,
   inputOf,
   noteOf,
   toBackgroundCall,
-  turnOf,
 } from "./background-note.ts";
 import { fromStore, judge, type Judging, tellChanged, tellShown, toStore } from "./judge-result.ts";
-import type { BackgroundAdmission, MovedCall, StepBackground, StepPlan } from "./plan.ts";
+import {
+  askedTurn,
+  assemble,
+  type BackgroundAdmission,
+  type MovedCall,
+  type StepBackground,
+  type StepParts,
+} from "./parts.ts";
+import { equip } from "./prepare.ts";
+import { contextOf } from "./step-run.ts";
 import { NESTED_TEXT } from "./waited-call.ts";
 
 /** It was cut, and may not run again. */
@@ -49,22 +57,13 @@ const PROGRESS_LIMITS = { maxOutputLines: 40, maxOutputChars: 2_000 };
 
 const PARKED_TEXT = "The call would have to wait for a person, and cannot do so in the background.";
 
-/** What calls in the background ask of their agent. */
+/** What calls in the background ask of their agent besides. */
 interface BackgroundSurroundings {
   readonly work: WorkContext;
-  desk(): Conversations;
-  /** The most that may go on at one time. */
-  max(): number;
-  /** The tools of a session, outside of its turns. May throw. */
-  tools(session: string): Promise<ToolSet>;
-  /** What was said before an answer, as the model reads it. */
-  before(session: string, messageId: string, tools: ToolSet): Promise<ModelMessage[]>;
   /** Whether one more may come of the turn. */
   admit(turnId: string): Promise<BackgroundAdmission>;
   /** The last one of a turn has ended. Must not throw. */
   over(turnId: string): void;
-  /** Something about the calls of a session has changed. Must not throw. */
-  changed(session: string): void;
 }
 
 /** What a call was run with. Of one that an earlier life left it is found out anew. */
@@ -87,22 +86,28 @@ interface Live {
  * about being run again decides, or it has been told.
  */
 export class BackgroundCalls implements StepBackground, Work {
+  readonly #parts: StepParts;
   readonly #around: BackgroundSurroundings;
   readonly #live = new Map<number, Live>();
   #halted = false;
 
-  constructor(around: BackgroundSurroundings) {
+  constructor(parts: StepParts, around: BackgroundSurroundings) {
+    this.#parts = parts;
     this.#around = around;
   }
 
   get #host() {
-    return this.#around.desk().host;
+    return this.#parts.host;
   }
 
-  #planOf(row: BackgroundRow): StepPlan {
-    const plan = this.#around.desk().hooks.plan?.(turnOf(row));
-    if (plan === undefined) throw new PerdureError("bad_state", "Only turns that run in steps have background calls.");
-    return plan;
+  /** The turn that it comes of. */
+  #asked(row: BackgroundRow): AskedTurn {
+    return askedTurn(this.#parts, row.turnId, identityOf(row));
+  }
+
+  /** Something about the calls of a session has changed. */
+  #changed(session: string): void {
+    this.#parts.chat.output.sessions?.({ kind: "context", session });
   }
 
   // For the turns that they come of
@@ -111,9 +116,19 @@ export class BackgroundCalls implements StepBackground, Work {
     return this.#around.admit(turnId);
   }
 
+  /** How many may go on at one time. @throws PerdureError `bad_config` */
+  get #max(): number {
+    const { maxBackgroundCalls: max } = this.#parts.policy;
+    if (max === Number.POSITIVE_INFINITY || (Number.isInteger(max) && max >= 0)) return max;
+    throw new PerdureError(
+      "bad_config",
+      `\`maxBackgroundCalls\` must be a whole number, or Infinity, not ${String(max)}.`,
+    );
+  }
+
   /** How many more may begin. */
   room(): number {
-    return this.#around.max() - countBackgroundCalls(this.#host);
+    return this.#max - countBackgroundCalls(this.#host);
   }
 
   moved({ messageId, toolCallId, turn, begun, given, lineage }: MovedCall): BackgroundRow {
@@ -126,7 +141,7 @@ export class BackgroundCalls implements StepBackground, Work {
     this.#host.afterTx((committed) => {
       if (!committed) return;
       this.#host.emit("chat:background:started", { requestId, toolCallId, toolName: row.tool, session });
-      this.#around.changed(session);
+      this.#changed(session);
     });
     return row;
   }
@@ -141,7 +156,7 @@ export class BackgroundCalls implements StepBackground, Work {
     this.#live.set(row.seq, { row, stop });
     const ended = outcome.then((said) => this.#ended(row, given, said));
     void this.#host.keepAwake(ended).catch((thrown: unknown) => {
-      if (!this.#halted) this.#around.desk().hooks.failed(thrown, { stage: "background call" });
+      if (!this.#halted) this.#parts.chat.agent.failed(thrown, { stage: "background call" });
     });
   }
 
@@ -150,13 +165,13 @@ export class BackgroundCalls implements StepBackground, Work {
     if (live === undefined || this.#halted) return;
     const isDue = live.progress === undefined;
     live.progress = boundPreview(output, PROGRESS_LIMITS);
-    if (isDue) this.#around.changed(noteOf(live.row).session);
+    if (isDue) this.#changed(noteOf(live.row).session);
     else live.later ??= this.#host.clock.after(PROGRESS_MS, () => this.#tellProgress(live));
   }
 
   #tellProgress(live: Live): void {
     live.later = undefined;
-    if (!this.#halted && this.#live.get(live.row.seq) === live) this.#around.changed(noteOf(live.row).session);
+    if (!this.#halted && this.#live.get(live.row.seq) === live) this.#changed(noteOf(live.row).session);
   }
 
   // For people and the app
@@ -179,7 +194,7 @@ export class BackgroundCalls implements StepBackground, Work {
       (one) => one.toolCallId === toolCallId && (family === undefined || family.has(noteOf(one).session)),
     );
     if (row === undefined) return false;
-    this.#around.desk().commit(() => this.#settle(row, { status: "stopped", reason }, false));
+    this.#parts.chat.commit(() => this.#settle(row, { status: "stopped", reason }, false));
     return true;
   }
 
@@ -261,14 +276,15 @@ export class BackgroundCalls implements StepBackground, Work {
     abortSignal: AbortSignal,
   ): Promise<CallOutcome> {
     const { messageId, toolCallId, attempts: attempt } = row;
-    const plan = this.#planOf(row);
-    const { identity } = turnOf(row);
+    const parts = this.#parts;
+    const asked = this.#asked(row);
+    const identity = identityOf(row);
     const idempotencyKey = `${messageId}:${toolCallId}`;
-    const whole = isAsked(plan, "afterToolCall");
+    const whole = isAsked(parts, "afterToolCall");
     const runner = new ToolRunner({
       ...{ clock: this.#host.clock, signal: abortSignal, identity, context, whole },
-      as: (work) => plan.as(work),
-      keep: (text) => plan.keep(text),
+      as: (work) => asked.as(work),
+      keep: (text) => parts.keep(text),
     });
     return runner.run({ toolCallId, toolName: row.tool, tool, input: inputOf(row) }, messages, {
       ...{ abortSignal, idempotencyKey, approval: approvalOf(this.#host, messageId, toolCallId) },
@@ -297,12 +313,20 @@ export class BackgroundCalls implements StepBackground, Work {
       const text = `The process ended ${row.attempts} times while it ran. It is not run again.`;
       return failedCall(new CutCall(text));
     }
-    const tools = await this.#around.tools(session);
+    const tools = (await equip(this.#parts, session)).tools();
     const tool = toolNamed(tools, name);
     if (tool?.execute === undefined) return failedCall(`There is no tool ${JSON.stringify(name)} any more.`);
     given.tool = tool;
-    given.messages = await this.#around.before(session, row.messageId, tools);
+    given.messages = await this.#before(session, row.messageId, tools);
     return this.#start(row, tool, given.messages, undefined, signal);
+  }
+
+  /** What was said before an answer, as the model reads it. */
+  #before(session: string, messageId: string, tools: ToolSet): Promise<ModelMessage[]> {
+    const { chat, window } = this.#parts;
+    const { base } = contextOf(chat, window.reader, session, 0);
+    const at = base.findIndex(({ id }) => id === messageId);
+    return assemble(this.#parts, base.slice(0, Math.max(0, at)), tools);
   }
 
   async #ended(row: BackgroundRow, { tool, messages }: Given, outcome: CallOutcome): Promise<void> {
@@ -313,15 +337,15 @@ export class BackgroundCalls implements StepBackground, Work {
     if (open === undefined) return;
     if (ended.kind === "error" && ended.error instanceof CutCall)
       return this.#conclude(row, { status: "interrupted", error: ended.errorText }, false);
-    const plan = this.#planOf(row);
+    const parts = this.#parts;
     const durationMs = Math.max(0, this.#host.clock.now() - (row.startedAt ?? this.#host.clock.now()));
-    if (isAsked(plan, "afterToolCall") && open.result === null) this.#keep(row, ended, durationMs);
-    const where: Judging = { plan, desk: this.#around.desk(), active: { row: { id: row.turnId } } };
+    if (isAsked(parts, "afterToolCall") && open.result === null) this.#keep(row, ended, durationMs);
+    const where: Judging = { parts, asked: this.#asked(row) };
     const called = calledOf(row, messages);
     const verdict = await judge(where, tool, called, ended, durationMs);
     if (this.#halted) return;
     const { shown } = verdict;
-    const keep = (text: string) => plan.keep(text);
+    const keep = (text: string) => parts.keep(text);
     const end: BackgroundEnd =
       shown.kind === "error"
         ? { status: "error", error: shown.errorText }
@@ -345,9 +369,8 @@ export class BackgroundCalls implements StepBackground, Work {
 
   /** Stores the end with the message that tells it, however often the store has to be asked. */
   #conclude(row: BackgroundRow, end: BackgroundEnd, keepResult: boolean): Promise<void> {
-    const desk = this.#around.desk();
     const done = Promise.withResolvers<void>();
-    const write = () => desk.commit(() => this.#settle(row, end, keepResult));
+    const write = () => this.#parts.chat.commit(() => this.#settle(row, end, keepResult));
     insist(
       this.#around.work,
       () => this.#halted,
@@ -358,7 +381,7 @@ export class BackgroundCalls implements StepBackground, Work {
   }
 
   #settle(row: BackgroundRow, end: BackgroundEnd, keepResult: boolean): void {
-    if (!settleAndTell(this.#around.desk(), row, end, keepResult)) return;
+    if (!settleAndTell(this.#parts.chat, row, end, keepResult)) return;
     this.#host.afterTx((committed) => {
       if (committed) this.#tellEnd(row, end.status, "error" in end ? end.error : undefined);
     });
@@ -372,7 +395,7 @@ export class BackgroundCalls implements StepBackground, Work {
     if (status === "stopped" || status === "dropped")
       this.#live.get(row.seq)?.stop.abort(new DOMException(`The call was ${status}.`, "AbortError"));
     this.#live.delete(row.seq);
-    this.#around.changed(session);
+    this.#changed(session);
     if (!this.hasOpen(turnId)) this.#around.over(turnId);
   }
 }

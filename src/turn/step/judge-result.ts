@@ -8,18 +8,15 @@ import { oddAnswer } from "../../tool/odd-answer.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
 import type { EndedCall } from "../../tool/runner.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "../../tool/call-hooks.ts";
-import { ask, isAsked, tell } from "../policy.ts";
-import { watch } from "./model-call.ts";
-import type { StepPlan } from "./plan.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import { ask, type AskedTurn, isAsked, tell } from "../policy.ts";
+import type { StepParts } from "./parts.ts";
 
 const WITHHELD_TEXT = "The result was withheld.";
 
 /** Where a call has ended: in a turn that runs, or after the one that it was of. */
 export interface Judging {
-  readonly plan: StepPlan;
-  readonly desk: Pick<Conversations, "hooks" | "host">;
-  readonly active: { readonly row: { readonly id: string } };
+  readonly parts: Pick<StepParts, "host" | "keep">;
+  readonly asked: AskedTurn;
 }
 
 /** A call that has ended, as hooks are told of it. */
@@ -34,17 +31,16 @@ interface Verdict {
  * that cannot be followed, withholds it and is reported: the hook may have been about to keep it from being read.
  */
 export async function judge(
-  run: Judging,
+  { parts, asked }: Judging,
   tool: Tool | undefined,
   called: ToolCallContext,
   ended: EndedCall,
   durationMs: number,
 ): Promise<Verdict> {
-  const { plan, desk } = run;
-  const bound = (output: unknown) => boundOutput(output, toolOptionsOf(tool), (text) => plan.keep(text));
-  if (!isAsked(plan, "afterToolCall")) return { shown: ended, action: undefined };
+  const bound = (output: unknown) => boundOutput(output, toolOptionsOf(tool), (text) => parts.keep(text));
+  if (!isAsked(asked, "afterToolCall")) return { shown: ended, action: undefined };
   try {
-    const said: unknown = (await ask(plan, "afterToolCall", resultContext(called, ended, durationMs))) ?? undefined;
+    const said: unknown = (await ask(asked, "afterToolCall", resultContext(called, ended, durationMs))) ?? undefined;
     if (said === undefined) {
       const shown: EndedCall = ended.kind === "error" ? ended : { kind: "output", output: await bound(ended.output) };
       return { shown, action: undefined };
@@ -57,7 +53,7 @@ export async function judge(
     const text = typeof reason === "string" && reason !== "" ? cutText(reason, MAX_ERROR_BYTES) : WITHHELD_TEXT;
     return { shown: { kind: "output", output: text }, action };
   } catch (thrown) {
-    desk.hooks.failed(thrown, { stage: "hook", requestId: run.active.row.id });
+    asked.failed(thrown);
     return { shown: { kind: "output", output: WITHHELD_TEXT }, action: "withhold" };
   }
 }
@@ -74,19 +70,23 @@ function readDecision(said: unknown): {
 }
 
 /** Says that a result is shown as something else. */
-export function tellChanged(run: Judging, { toolCallId, toolName }: ToolCallContext, { action }: Verdict): void {
+export function tellChanged(
+  { parts, asked }: Judging,
+  { toolCallId, toolName }: ToolCallContext,
+  { action }: Verdict,
+): void {
   if (action === undefined) return;
-  run.desk.host.emit("chat:result:changed", { requestId: run.active.row.id, toolCallId, toolName, action });
+  parts.host.emit("chat:result:changed", { requestId: asked.id, toolCallId, toolName, action });
 }
 
 /** Tells those who only watch of a result as it is shown. */
-export async function tellShown(
-  run: Judging,
+export function tellShown(
+  { asked }: Judging,
   called: ToolCallContext,
   { shown }: Verdict,
   durationMs: number,
 ): Promise<void> {
-  await watch(run, () => tell(run.plan, "afterToolCall", resultContext(called, shown, durationMs)));
+  return tell(asked, "afterToolCall", resultContext(called, shown, durationMs));
 }
 
 /** How a call ended, as it is stored until it is judged. */

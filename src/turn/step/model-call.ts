@@ -50,20 +50,20 @@ export class StepCall implements ModelReader {
   #content: StepMeta["content"];
 
   constructor(run: StepRun, call: Try) {
-    const { active, plan, desk } = run;
+    const { active, asked, all } = run;
     this.#run = run;
     this.#call = call;
-    this.#maxToolCalls = desk.hooks.settings().maxToolCalls;
+    this.#maxToolCalls = all.policy.maxToolCallsPerStep;
     const cut = hasPartial(active.builder, run.called);
     this.#calls = new CallFit(active.callIds, stepAt(run), this.#maxToolCalls);
     this.#fit = cut ? new StepFit(active.callIds, stepAt(run), this.#calls) : undefined;
-    this.#collect = isHeard(plan, "onStepFinish") && !cut;
+    this.#collect = isHeard(asked, "onStepFinish") && !cut;
   }
 
   async open(signal: AbortSignal) {
     const run = this.#run;
     const call = this.#call;
-    const { plan, turn, telemetry } = run;
+    const { asked, turn, telemetry } = run;
     const { config } = turn;
     const tools = filterActiveTools({
       tools: turn.tools,
@@ -97,7 +97,7 @@ export class StepCall implements ModelReader {
         _internal: { collectContent: this.#collect || telemetry !== undefined },
       });
     // Of the turn, like all of its code: a provider's own `fetch` may ask for whom it is.
-    const opened = await plan.as(() => run.files.within(asSent(run, call.messages), signal, send));
+    const opened = await asked.as(() => run.files.within(asSent(run, call.messages), signal, send));
     this.#request = opened.request;
     return opened;
   }
@@ -112,13 +112,13 @@ export class StepCall implements ModelReader {
       return;
     }
     const run = this.#run;
-    const { plan, turn } = run;
+    const { asked, turn } = run;
     const textPart = part as TextStreamPart<ToolSet>;
-    if (isHeard(plan, "onChunk")) await watch(run, () => tell(plan, "onChunk", { chunk: textPart }));
+    if (isHeard(asked, "onChunk")) await tell(asked, "onChunk", { chunk: textPart });
     // Whoever watches may have stopped the turn: nothing of it is to be seen then.
     if (run.signal.aborted) return;
     const chunk = toChunk(textPart, turn.tools, turn.sendReasoning, turn.config.sendSources ?? true);
-    if (chunk !== undefined && this.#put(chunk)) await run.desk.host.breathe();
+    if (chunk !== undefined && this.#put(chunk)) await run.all.host.breathe();
   }
 
   #put(given: UIMessageChunk): boolean {
@@ -134,13 +134,13 @@ export class StepCall implements ModelReader {
 
   ended({ finishReason, rawFinishReason, usage, performance, providerMetadata }: ModelEnd): () => void {
     const run = this.#run;
-    const { active, desk, turn } = run;
+    const { active, all, turn } = run;
     const { callId, step: stepNumber, model, change, messages } = this.#call;
     for (const chunk of this.#fit?.finish() ?? []) active.take({ chunk });
     const { refused, renamed } = this.#calls;
     const limit = this.#maxToolCalls;
     if (refused > 0)
-      desk.host.emit("chat:calls:refused", { requestId: active.row.id, step: stepNumber, limit, refused });
+      all.host.emit("chat:calls:refused", { requestId: active.row.id, step: stepNumber, limit, refused });
     const content = renamed || refused > 0 ? undefined : this.#content;
     run.metas.push({
       ...{ callId, stepNumber, ...named(model), finishReason, usage, performance, response: this.#response },
@@ -159,18 +159,6 @@ async function tellStepStart(run: StepRun, { step, model, messages, change }: Tr
   const { turn, context } = run;
   const steps = await run.records();
   await run.telemetry.stepStarted({ number: step, model: named(model), turn, change, messages, steps, context });
-}
-
-/** Asks who only watches. What it throws is reported. */
-export async function watch(
-  run: { readonly desk: Pick<StepRun["desk"], "hooks">; readonly active: { readonly row: { readonly id: string } } },
-  work: () => unknown,
-): Promise<void> {
-  try {
-    await work();
-  } catch (thrown) {
-    run.desk.hooks.failed(thrown, { stage: "hook", requestId: run.active.row.id });
-  }
 }
 
 /** The first part of the step under way. */

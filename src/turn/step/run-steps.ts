@@ -8,51 +8,69 @@ import type { OverBudget } from "../../ledger/ledger.ts";
 import type { OverBudgetAbove } from "../../ledger/payers.ts";
 import { ownerIdOf } from "../../store/session.ts";
 import { digestOf } from "../../tool/digest.ts";
-import type { ChatTurnOptions, TurnEnd } from "../engine/chat-types.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { Answerer, TurnEnd } from "../engine/engine.ts";
+import type { ChatTurnOptions } from "../policy.ts";
 import type { ChatErrorClassification } from "../../store/usage.ts";
 import { closeSteers, type Steer, takeSteers, waitingSteers } from "../intake/steer.ts";
-import { ask, isAsked, isHeard, tell } from "../policy.ts";
+import { ask, explain, isAsked, isHeard, tell, watch } from "../policy.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
 import { callModel, type ModelRequest, named, nameOf, type TriedCall } from "../../model/call.ts";
-import { asSent, StepCall, watch } from "./model-call.ts";
-import type { StepPlan } from "./plan.ts";
+import { mayAnswerStep } from "./may-answer.ts";
+import { asSent, StepCall } from "./model-call.ts";
+import { askedTurn, classify, type StepParts } from "./parts.ts";
+import { prepareTurn } from "./prepare.ts";
 import { stepRecord } from "./record.ts";
-import { StepRun } from "./step-run.ts";
+import { contextOf, StepRun } from "./step-run.ts";
 import { openTelemetry } from "./telemetry.ts";
 import { type CallStanding, runCalls, standingOf } from "./tool-calls.ts";
 
 /** What a model may say in one call, where nothing else bounds it. For reservations only. */
 const DEFAULT_OUTPUT_TOKENS = 8_192;
 
+/** Answers turns step by step, but for those that the class answers itself. */
+export function inSteps(parts: StepParts): Answerer {
+  const { policy } = parts;
+  const alwaysInSteps = () => !isAsked(parts, "onChatMessage");
+  return {
+    respond: async (options) =>
+      parts.chat.agent.as(() => policy.onChatMessage(options), options.requestId, options.identity),
+    steps: {
+      run: (turn, options) => runSteps(parts, turn, options),
+      ran: ({ seq }) => alwaysInSteps() || parts.ledger.attempts(seq, 0).length > 0,
+      asked: (messageId, toolCallId) => alwaysInSteps() || parts.book.isOfSteps(messageId, toolCallId),
+      mayAnswer: (...about) => mayAnswerStep(parts, ...about),
+      background: parts.background,
+    },
+  };
+}
+
 /**
  * Runs a turn step by step to its end, from wherever an earlier attempt left it. Undefined where the turn was stopped
  * or given up: then whoever did it knows how it ends.
  */
-export async function runSteps(
-  desk: Conversations,
-  active: Turn,
-  plan: StepPlan,
-  options: ChatTurnOptions,
-): Promise<TurnEnd | undefined> {
+async function runSteps(parts: StepParts, active: Turn, options: ChatTurnOptions): Promise<TurnEnd | undefined> {
+  const { chat: all } = parts;
   const fail = async (error: unknown, stage: "turn" | "stream", classification?: ChatErrorClassification) => {
     if (active.abort.signal.aborted) return undefined;
-    const text = await desk.hooks.explain(error, active.failure(stage, classification));
+    const text = await explain(all, error, active.failure(stage, classification));
     return { status: "error", error: text } as const;
   };
   let run: StepRun | undefined;
   let cause: unknown;
   const go = async (): Promise<TurnEnd | undefined> => {
-    const turn = await plan.prepare({ ...options, recovering: active.incident !== undefined });
+    const asked = askedTurn(parts, active.row.id, active.identity);
+    const shown = () => contextOf(all, parts.window.reader, active.row.session, 0).base;
+    const recovering = active.incident !== undefined;
+    const turn = await asked.as(() => prepareTurn(parts, { ...options, recovering }, shown));
     active.tools = turn.tools;
     if (turn.config.chatStreamStallTimeoutMs !== undefined) {
       active.stallTimeoutMs = turn.config.chatStreamStallTimeoutMs;
       active.watchAnew();
     }
-    run = new StepRun(desk, active, plan, turn, options);
-    run.telemetry = await openTelemetry(turn.config.experimental_telemetry, active.row.id, desk.host.clock);
+    run = new StepRun(parts, active, asked, turn, options);
+    run.telemetry = await openTelemetry(turn.config.experimental_telemetry, active.row.id, all.host.clock);
     const loop = new StepLoop(run, (error, classification) => {
       cause = error;
       return fail(error, "stream", classification);
@@ -69,7 +87,7 @@ export async function runSteps(
 
 async function tellEnd(run: StepRun, end: TurnEnd | undefined, cause: unknown): Promise<void> {
   const reason: unknown = end === undefined ? run.signal.reason : cause;
-  await watch(run, async () => run.telemetry?.ended(end, await run.records(), reason));
+  await watch(run.asked, async () => run.telemetry?.ended(end, await run.records(), reason));
 }
 
 /** An earlier try, as the policy reads it. One that is open was cut: this life has just begun it, or lost it. */
@@ -150,7 +168,7 @@ class StepLoop {
       calls: standings,
       stop: settled && run.called > 0 && (await this.#stops()),
       // A call that was cut took up what was said: it has to be made, whoever else has nothing to say.
-      steered: settled && (this.#begun > run.called || waitingSteers(run.desk, run.active).length > 0),
+      steered: settled && (this.#begun > run.called || waitingSteers(run.all, run.active).length > 0),
       refused: budget?.state === "output-denied",
     };
   }
@@ -166,32 +184,32 @@ class StepLoop {
   /** Makes the model call of a step. */
   async #call(step: number): Promise<"called" | TurnEnd | undefined> {
     const run = this.#run;
-    const { plan, turn, active, desk, payers, signal } = run;
+    const { parts, asked, turn, active, all, payers, signal } = run;
     const { id, seq, session } = active.row;
     const books = {
-      host: desk.host,
-      ledger: plan.ledger,
+      host: all.host,
+      ledger: parts.ledger,
       payers,
       signal,
-      classify: (error: unknown) => plan.classify(error, active.failure("stream")),
+      classify: (error: unknown) => asked.as(() => classify(parts, error, active.failure("stream"))),
     };
-    const tries = () => plan.ledger.attempts(seq, step);
+    const tries = () => parts.ledger.attempts(seq, step);
     const end = await callModel(books, {
       ...{
         purpose: "turn",
-        session: ownerIdOf(desk.host, session),
+        session: ownerIdOf(all.host, session),
         turn: { id, seq },
         step,
         models: turn.models,
         maxRetries: turn.config.maxRetries,
       },
       tries: () => {
-        const all = tries();
-        return { count: all.length, facts: run.window.since(all).map(toFact) };
+        const made = tries();
+        return { count: made.length, facts: run.window.since(made).map(toFact) };
       },
       prepare: (model) => this.#prepare(step, model),
       overflowed: (model, callId) => run.window.afterOverflow(model, callId),
-      commit: (work) => desk.commit(work, "commit"),
+      commit: (work) => all.commit(work, "commit"),
       settle: (write, result) => this.#settle(write, result),
       working: () => active.working(),
     });
@@ -205,13 +223,13 @@ class StepLoop {
   /** What a try of a step sends: the conversation, made shorter if need be, as `beforeStep` wants it. */
   async #prepare(step: number, model: LanguageModel): Promise<ModelRequest | undefined> {
     const run = this.#run;
-    const { plan, active, desk, payers } = run;
+    const { parts, asked, active, all, payers } = run;
     const before = await run.messages(model);
     const shorter = await run.window.makeRoom(model, [...before.base, ...before.own]);
     if (run.signal.aborted) return undefined;
     const { base, own } = shorter ? await run.messages(model) : before;
-    const asks = isAsked(plan, "beforeStep");
-    const change = (asks && (await ask(plan, "beforeStep", await this.#stepContext(step, model, base, own)))) || {};
+    const asks = isAsked(asked, "beforeStep");
+    const change = (asks && (await ask(asked, "beforeStep", await this.#stepContext(step, model, base, own)))) || {};
     if (run.signal.aborted) return undefined;
     if (change.experimental_context !== undefined) run.context = change.experimental_context;
     const chosen = change.model ?? model;
@@ -220,9 +238,9 @@ class StepLoop {
     const { timeout, maxOutputTokens } = run.turn.config;
     const output = maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
     // The step begins with its first try, which takes up what was said meanwhile.
-    const steers = () => (this.#begun <= step ? waitingSteers(desk, run.active) : []);
+    const steers = () => (this.#begun <= step ? waitingSteers(all, run.active) : []);
     // Only where it is limited need anybody know how large it may become.
-    const sized = payers !== undefined || plan.ledger.limited;
+    const sized = payers !== undefined || parts.ledger.limited;
     let taken: readonly Steer[] = [];
     return {
       ...{ model: chosen, timeout, output: sized ? output : 0 },
@@ -231,7 +249,7 @@ class StepLoop {
         taken = steers();
         if (this.#begun <= step) {
           const receipt = { turnId: active.row.id, step, callId };
-          for (const chunk of taken.length === 0 ? [] : takeSteers(desk, active, receipt)) active.take({ chunk });
+          for (const chunk of taken.length === 0 ? [] : takeSteers(all, active, receipt)) active.take({ chunk });
           active.take({ chunk: { type: "start-step" } });
         }
         // What the call builds on is stored before it is made: the end of the step before, and what was taken up.
@@ -240,7 +258,7 @@ class StepLoop {
       begin: async (callId, bounded) => {
         if (taken.length > 0)
           closeSteers(
-            desk,
+            all,
             taken.map(({ turn }) => turn),
           );
         run.window.reserved();
@@ -255,33 +273,33 @@ class StepLoop {
 
   /** The most that a request can be, in tokens, with what was said meanwhile. */
   #input(model: LanguageModel, messages: readonly ModelMessage[], steers: readonly Steer[]): number {
-    const { turn, plan } = this.#run;
+    const { turn, parts } = this.#run;
     const { instructions = "", tools } = turn;
     const said = steers.map(({ message }): ModelMessage => ({ role: "user", content: JSON.stringify(message.parts) }));
     const text = typeof instructions === "string" ? instructions : JSON.stringify(instructions);
     const name = nameOf(model);
-    const { counters, learned } = plan.context;
+    const { counters, learned } = parts.window;
     return counters.weigh(name, (count) => {
       return reservedTokens([...messages, ...said], text, tools, learned.of(name), count);
     });
   }
 
   #settle(write: () => void, { outcome, errorClass }: CallResult): void {
-    const { active, desk, payers } = this.#run;
+    const { active, all, payers } = this.#run;
     const { log, row } = active;
-    if (outcome === "cut") desk.commit(write);
+    if (outcome === "cut") all.commit(write);
     // In one commit with what comes next: the intent of its tools, or the end of the turn. But others hear only of what
     // is stored here: so they can be told again.
     else if (outcome === "ok" && payers === undefined) log.also(write);
     else log.flush("commit", write);
-    if (errorClass !== undefined) desk.host.emit("chat:call:failed", { requestId: row.id, errorClass });
+    if (errorClass !== undefined) all.host.emit("chat:call:failed", { requestId: row.id, errorClass });
   }
 
   async #overBudget(verdict: OverBudget | OverBudgetAbove): Promise<TurnEnd | undefined> {
-    const { active, desk, plan, payers, called, signal } = this.#run;
+    const { active, all, parts, payers, called, signal } = this.#run;
     const { over: scope, limit } = verdict;
     const above = "agent" in verdict ? verdict.agent : undefined;
-    desk.host.emit("chat:budget:reached", {
+    all.host.emit("chat:budget:reached", {
       ...{ requestId: active.row.id, scope, limit },
       ...(above !== undefined && { agent: above }),
     });
@@ -295,11 +313,11 @@ class StepLoop {
     const input = budgetInput(verdict);
     const digest = await digestOf(BUDGET_TOOL, input);
     if (signal.aborted) return undefined;
-    const { approvalTimeoutMs } = desk.hooks.settings();
-    const expiresAt = approvalTimeoutMs > 0 ? desk.host.clock.now() + approvalTimeoutMs : null;
+    const { approvalTimeoutMs } = all.policy;
+    const expiresAt = approvalTimeoutMs > 0 ? all.host.clock.now() + approvalTimeoutMs : null;
     // Asked like any other question, and listed with them.
     active.log.also(() =>
-      plan.book.ask({
+      parts.book.ask({
         ...{ messageId: active.builder.id, toolCallId, turnId: active.row.id, step: called },
         ...{ tool: BUDGET_TOOL, input, digest, replay: "never", expiresAt },
       }),
@@ -334,12 +352,12 @@ class StepLoop {
     this.#open = false;
     run.active.take({ chunk: { type: "finish-step" } });
     run.active.releaseHeld();
-    const hears = isHeard(run.plan, "onStepFinish");
+    const hears = isHeard(run.asked, "onStepFinish");
     const meta = run.metas.at(-1);
     if ((!hears && run.telemetry === undefined) || meta === undefined) return;
     const parts = stepsOf(settledParts(run.active.builder, run.called)).at(-1) ?? [];
     const record = stepRecord({ ...meta, context: run.context }, parts, await run.own());
-    if (hears) await watch(run, () => tell(run.plan, "onStepFinish", record));
+    if (hears) await tell(run.asked, "onStepFinish", record);
     await run.telemetry?.stepEnded(record);
   }
 

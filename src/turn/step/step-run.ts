@@ -4,11 +4,12 @@ import type { ToolPart, UIMessage } from "../../message/types.ts";
 import { ToolRunner } from "../../tool/runner.ts";
 import type { Payers } from "../../ledger/payers.ts";
 import type { Turn } from "../engine/turn.ts";
-import type { ChatTurnOptions } from "../engine/chat-types.ts";
-import type { Conversations } from "../engine/conversations.ts";
+import type { ChatTurnOptions } from "../policy.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { AskedTurn } from "../policy.ts";
 import { lastCalls, settledParts, stepsOf } from "./answer.ts";
 import { nameOf } from "../../model/call.ts";
-import type { PreparedTurn, StepPlan } from "./plan.ts";
+import { assemble, classify, type PreparedTurn, shownApart, type StepParts } from "./parts.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
 import { rulesOf } from "./tool-rules.ts";
@@ -39,9 +40,10 @@ import { waitingMessages } from "../engine/history.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {
-  readonly desk: Conversations;
+  readonly all: Engine;
   readonly active: Turn;
-  readonly plan: StepPlan;
+  readonly parts: StepParts;
+  readonly asked: AskedTurn;
   /** Its instructions and tools may be renewed when the conversation was made shorter. */
   turn: PreparedTurn;
   readonly options: ChatTurnOptions;
@@ -60,18 +62,19 @@ export class StepRun {
   readonly runner: ToolRunner;
   #base: ModelMessage[] | undefined;
 
-  constructor(desk: Conversations, active: Turn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
-    this.desk = desk;
+  constructor(parts: StepParts, active: Turn, asked: AskedTurn, turn: PreparedTurn, options: ChatTurnOptions) {
+    this.all = parts.chat;
     this.active = active;
-    this.plan = plan;
+    this.parts = parts;
+    this.asked = asked;
     this.turn = turn;
     this.options = options;
     this.context = turn.config.experimental_context;
-    const lost = (url: string, error: unknown) => plan.fileLost(url, error);
-    this.files = new FileLoads(desk.host.clock, lost, (file) => plan.loadFile(file));
-    this.payers = plan.payers(active.row.seq);
+    const lost = (url: string, error: unknown) => parts.fileLost(url, error);
+    this.files = new FileLoads(parts.host.clock, lost, (file) => parts.loadFile(file));
+    this.payers = parts.payers(active.row.seq);
     this.runner = new ToolRunner(rulesOf(this));
-    this.metas = plan.ledger.settledCalls(active.row.seq).map((call) => ({
+    this.metas = parts.ledger.settledCalls(active.row.seq).map((call) => ({
       stepNumber: call.step,
       callId: call.id,
       provider: call.model.split("/")[0] ?? "",
@@ -114,12 +117,13 @@ export class StepRun {
   }
 
   #fitted(messages: ModelMessage[], model: LanguageModel | undefined): ModelMessage[] {
-    return model === undefined ? messages : this.plan.context.bounded(nameOf(model), messages);
+    return model === undefined ? messages : this.parts.window.bounded(nameOf(model), messages);
   }
 
   /** The conversation before this turn as it is now. Calls that the turn goes on with may get their results yet. */
   async assemble(): Promise<ModelMessage[]> {
-    return this.turn.messages ?? this.plan.assemble(this.window.base(), this.turn.tools);
+    const { parts, asked, turn } = this;
+    return turn.messages ?? asked.as(() => assemble(parts, this.window.base(), turn.tools));
   }
 
   /** What this turn has said and done, as the model reads it. In the form in which it is stored: it is sent again. */
@@ -127,7 +131,7 @@ export class StepRun {
     const parts = this.window.own();
     if (parts.length === 0) return [];
     const message = { id: this.active.builder.id, role: "assistant" as const, parts };
-    return this.#fitted(await this.plan.convert(message, this.turn.tools), model);
+    return this.#fitted(await this.parts.messages.once(message, this.turn.tools), model);
   }
 
   /** The conversation was made shorter: all that was sent before is sent anew. */
@@ -179,9 +183,9 @@ class StepWindow {
 
   /** What this turn has added, without what a compaction covers or leaves out. */
   own(): UIMessage["parts"] {
-    const { desk, active, called } = this.#run;
+    const { all, active, called } = this.#run;
     const { view, covered } = this.#read();
-    const parts = ownParts(desk, active.row.session, called).slice(covered);
+    const parts = ownParts(all, active.row.session, called).slice(covered);
     const node = view.nodes.find(({ message }) => message.id === active.builder.id);
     return node === undefined ? parts : shownParts(node, parts, view);
   }
@@ -191,9 +195,9 @@ class StepWindow {
    * @throws PerdureError `bad_config`
    */
   async makeRoom(model: LanguageModel, messages: readonly ModelMessage[]): Promise<boolean> {
-    const { plan, turn, active, called, signal } = this.#run;
-    const { context } = plan;
-    const policy = context.policy();
+    const { parts, turn, active, called, signal } = this.#run;
+    const { window } = parts;
+    const policy = window.policy();
     this.#starts = undefined;
     if (policy === undefined || turn.messages !== undefined) return false;
     const { session } = active.row;
@@ -202,14 +206,14 @@ class StepWindow {
     if (signal.aborted) return false;
     const tokens = this.#estimate(model, messages);
     const bound = this.#usable(model, policy);
-    if (tokens > WAIT_SHARE * bound && context.background.has(session)) {
-      await this.#busy(() => context.background.wait(session, signal));
+    if (tokens > WAIT_SHARE * bound && window.background.has(session)) {
+      await this.#busy(() => window.background.wait(session, signal));
       if (signal.aborted) return false;
       if (await this.#published(model)) return this.#shorter();
     }
     const trigger = this.#trigger(model, policy, tokens);
     if (trigger !== undefined) {
-      if (!context.compactor.allowed(this.#turn, trigger, policy.maxCompactions)) return false;
+      if (!window.compactor.allowed(this.#turn, trigger, policy.maxCompactions)) return false;
       return this.#compact(await this.#job(model, trigger));
     }
     if (called === 0 && (await this.#between(model, policy, tokens))) return true;
@@ -228,9 +232,9 @@ class StepWindow {
    * @returns whether the conversation is shorter now, and it should be asked again.
    */
   async afterOverflow(model: LanguageModel, callId: string): Promise<boolean> {
-    const { plan, turn, signal } = this.#run;
-    const { compactor, background } = plan.context;
-    const policy = plan.context.policy();
+    const { parts, turn, signal } = this.#run;
+    const { compactor, background } = parts.window;
+    const policy = parts.window.policy();
     if (policy?.reactive !== true || policy.maxRetries === 0 || turn.messages !== undefined) return false;
     background.stop(this.#run.active.row.session);
     const job = { ...(await this.#job(model, "error")), call: callId };
@@ -242,9 +246,9 @@ class StepWindow {
   /** The tries of a step since the conversation was made shorter because of one of them. */
   since(facts: readonly LedgerEntry[]): readonly LedgerEntry[] {
     if (!facts.some(({ errorClass }) => errorClass === "context_overflow")) return facts;
-    const { desk, active } = this.#run;
+    const { all, active } = this.#run;
     const answered = new Set<string>();
-    for (const { status, call } of compactionsOfTurn(desk.host, active.row.seq)) {
+    for (const { status, call } of compactionsOfTurn(all.host, active.row.seq)) {
       if (status === "done" && call !== null) answered.add(call);
     }
     return facts.slice(facts.findLastIndex(({ id }) => answered.has(id)) + 1);
@@ -255,18 +259,18 @@ class StepWindow {
    * transaction that settles the call.
    */
   settled(model: LanguageModel, messages: readonly ModelMessage[], request: Omit<SentRequest, "session" | "model">) {
-    const { context } = this.#run.plan;
+    const { window } = this.#run.parts;
     const name = nameOf(model);
     const { usage } = request;
     this.#anchor = { model: name, count: messages.length, usage };
-    context.sent({ ...request, session: this.#run.active.row.session, model: name });
-    const counted = context.counters.counted(name, (count) => unitsOfRequest(request, count));
-    return () => void context.learned.learn(name, { ...counted, usage });
+    window.sent({ ...request, session: this.#run.active.row.session, model: name });
+    const counted = window.counters.counted(name, (count) => unitsOfRequest(request, count));
+    return () => void window.learned.learn(name, { ...counted, usage });
   }
 
   #read(): TurnContextView {
-    const { desk, active, plan, called } = this.#run;
-    this.#context ??= contextOf(desk, plan.context.reader, active.row.session, called);
+    const { all, active, parts, called } = this.#run;
+    this.#context ??= contextOf(all, parts.window.reader, active.row.session, called);
     return this.#context;
   }
 
@@ -276,23 +280,23 @@ class StepWindow {
   }
 
   #usable(model: LanguageModel, { maxInputTokens, threshold }: OverflowPolicy): number {
-    const { plan, turn } = this.#run;
-    const limits = plan.context.limits(nameOf(model));
+    const { parts, turn } = this.#run;
+    const limits = parts.window.limits(nameOf(model));
     return Math.floor(Math.min(usable(limits, turn.config.maxOutputTokens), threshold * maxInputTokens));
   }
 
   /** With what was said meanwhile, which the next call takes up. */
   #estimate(model: LanguageModel, messages: readonly ModelMessage[]): number {
-    const { plan, turn, desk, active } = this.#run;
+    const { parts, turn, all, active } = this.#run;
     const name = nameOf(model);
     const anchor = this.#anchor?.model === name ? this.#anchor : undefined;
     // The answer of the last call is counted in what it used; results, and what was said since, are not.
     const later = anchor === undefined ? [] : messages.slice(anchor.count).filter(({ role }) => role !== "assistant");
-    const { counters, learned } = plan.context;
+    const { counters, learned } = parts.window;
     // First the whole, so that a counter that fails has failed before anything depends on it.
     const whole = counters.weigh(name, (count) => unitsOfRequest({ ...turn, messages }, count));
     const unitsAfter = counters.weigh(name, (count) => {
-      const said = waitingSteers(desk, active).reduce((sum, { message }) => sum + unitsOfUIMessage(message, count), 0);
+      const said = waitingSteers(all, active).reduce((sum, { message }) => sum + unitsOfUIMessage(message, count), 0);
       return unitsOfMessages(later, count) + said;
     });
     const unitsBefore = whole - counters.weigh(name, (count) => unitsOfMessages(later, count));
@@ -302,8 +306,8 @@ class StepWindow {
   /** Why the conversation has to be made shorter before the next call, if it has. */
   #trigger(model: LanguageModel, policy: OverflowPolicy, tokens: number): CompactionTrigger | undefined {
     if (!policy.proactive) return undefined;
-    const { plan, turn } = this.#run;
-    const limits = plan.context.limits(nameOf(model));
+    const { parts, turn } = this.#run;
+    const limits = parts.window.limits(nameOf(model));
     const usage = this.#anchor?.usage;
     const reservedOutput = turn.config.maxOutputTokens;
     if (usage !== undefined && isOverflow({ tokens: callTokens(usage), limits, reservedOutput })) return "usage";
@@ -313,7 +317,7 @@ class StepWindow {
 
   /** A turn begins, and what an earlier one had to leave out without a summary may be summarised now. */
   async #again(model: LanguageModel): Promise<boolean> {
-    const { compactor } = this.#run.plan.context;
+    const { compactor } = this.#run.parts.window;
     const shown = this.#fresh().view.compaction;
     if (shown?.kind !== "truncate" || shown.seq === this.#whole().compaction?.seq) return false;
     return compactor.allowed(this.#turn, "retry", 1) && this.#compact(await this.#job(model, "retry"));
@@ -321,17 +325,17 @@ class StepWindow {
 
   /** What a summary is made of. */
   #whole(): ContextView {
-    const { desk, active, plan, called } = this.#run;
+    const { all, active, parts, called } = this.#run;
     const { session } = active.row;
-    return plan.context.reader.whole(() => nodesUp(desk, session, called), session);
+    return parts.window.reader.whole(() => nodesUp(all, session, called), session);
   }
 
   /** What is done before the first call of a turn: the app's own bound, and outputs that nothing is cached of any more. */
   async #between(model: LanguageModel, policy: OverflowPolicy, tokens: number): Promise<boolean> {
-    const { plan, turn, active, desk } = this.#run;
-    const { context } = plan;
-    if (!context.compactor.allowed(this.#turn, "after", 1)) return false;
-    const { compactAfter, tokenCounter } = await context.settings(active.row.session);
+    const { parts, turn, active, all } = this.#run;
+    const { window } = parts;
+    if (!window.compactor.allowed(this.#turn, "after", 1)) return false;
+    const { compactAfter, tokenCounter } = await window.settings(active.row.session);
     if (compactAfter !== undefined) {
       const text = typeof turn.instructions === "string" ? turn.instructions : "";
       const counted = tokenCounter === undefined ? tokens : await tokenCounter(this.#read().base, text);
@@ -339,46 +343,46 @@ class StepWindow {
     }
     // Looked at before anything is weighed: most turns find nothing.
     const superseded = findSuperseded(this.#read().view, outputRules(turn.tools)).length > 0;
-    if (superseded && context.compactor.tidy(await this.#job(model, "after")) !== undefined) return this.#shorter();
-    const [last] = plan.ledger.list({ session: active.row.session, purpose: "turn", limit: 1 });
-    const cold = last !== undefined && desk.host.clock.now() - (last.settledAt ?? last.startedAt) > policy.coldAfterMs;
-    if (!cold || context.compactor.prune(await this.#job(model, "after")) === undefined) return false;
+    if (superseded && window.compactor.tidy(await this.#job(model, "after")) !== undefined) return this.#shorter();
+    const [last] = parts.ledger.list({ session: active.row.session, purpose: "turn", limit: 1 });
+    const cold = last !== undefined && all.host.clock.now() - (last.settledAt ?? last.startedAt) > policy.coldAfterMs;
+    if (!cold || window.compactor.prune(await this.#job(model, "after")) === undefined) return false;
     return this.#shorter();
   }
 
   async #ahead(model: LanguageModel, policy: OverflowPolicy): Promise<void> {
-    const { plan, active } = this.#run;
-    const { context } = plan;
+    const { parts, active } = this.#run;
+    const { window } = parts;
     const { session } = active.row;
-    if (!context.background.isFree(session)) return;
-    if (!context.compactor.allowed(this.#turn, "background", policy.maxCompactions)) return;
+    if (!window.background.isFree(session)) return;
+    if (!window.compactor.allowed(this.#turn, "background", policy.maxCompactions)) return;
     const job = await this.#job(model, "background");
-    if (context.compactor.canPrune(job)) return;
+    if (window.compactor.canPrune(job)) return;
     const { view } = this.#fresh();
     // What was left out is summarised first.
     if (view.compaction?.kind === "truncate") return;
     // The answer that is being written is not covered: it may be another one by then.
     const snapshot = { ...view, nodes: view.nodes.filter(({ message }) => message.id !== active.builder.id) };
     this.#starts = () =>
-      context.background.start(session, (signal) =>
-        context.compactor.prepare({ ...job, open: false, view: () => snapshot, whole: undefined, signal }),
+      window.background.start(session, (signal) =>
+        window.compactor.prepare({ ...job, open: false, view: () => snapshot, whole: undefined, signal }),
       );
   }
 
   /** Lets a summary count that was made in the background. */
   async #published(model: LanguageModel): Promise<boolean> {
-    const { plan, active } = this.#run;
-    const ready = plan.context.background.take(active.row.session);
+    const { parts, active } = this.#run;
+    const ready = parts.window.background.take(active.row.session);
     if (ready === undefined) return false;
-    const measure = await measureNow(plan.context, this.#now(model));
+    const measure = await measureNow(parts.window, this.#now(model));
     const job = { ...ready.job, view: () => this.#fresh().view, measure, open: true };
-    return plan.context.compactor.publish({ ...ready, job }).ok;
+    return parts.window.compactor.publish({ ...ready, job }).ok;
   }
 
   async #compact(job: CompactionJob): Promise<boolean> {
-    const { plan, signal } = this.#run;
+    const { parts, signal } = this.#run;
     const before = this.#fresh().view.compaction?.seq;
-    const made = await this.#busy(async () => plan.context.compactor.run(job));
+    const made = await this.#busy(async () => parts.window.compactor.run(job));
     if (signal.aborted) return false;
     // Somebody else may have been first.
     return made.ok || this.#fresh().view.compaction?.seq !== before ? this.#shorter() : false;
@@ -403,33 +407,33 @@ class StepWindow {
   }
 
   #now(model: LanguageModel): RequestNow {
-    const { plan, turn } = this.#run;
+    const { parts, asked, turn } = this.#run;
     const { instructions, tools } = turn;
-    const policy = plan.context.policy();
+    const policy = parts.window.policy();
     return {
       ...{ model, instructions, tools },
       bound: policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy),
       view: () => this.#fresh().view,
-      shown: (messages) => plan.shown(messages, tools),
+      shown: (messages) => asked.as(() => shownApart(parts, messages, tools)),
     };
   }
 
   #job(model: LanguageModel, trigger: CompactionTrigger): Promise<CompactionJob> {
-    const { desk, plan, payers, active, called, signal } = this.#run;
+    const { parts, asked, payers, active, called, signal } = this.#run;
     const { id, seq, session } = active.row;
-    return jobNow(plan.context, {
+    return jobNow(parts.window, {
       ...this.#now(model),
       ...{ session, trigger, turn: this.#turn, open: true, signal, focus: undefined },
       whole: () => this.#whole(),
       books: {
-        ...{ host: desk.host, ledger: plan.ledger, payers, turn: { id, seq }, step: called },
-        classify: (error) => plan.classify(error, active.failure("stream")),
+        ...{ host: parts.host, ledger: parts.ledger, payers, turn: { id, seq }, step: called },
+        classify: (error) => asked.as(() => classify(parts, error, active.failure("stream"))),
       },
     });
   }
 }
 
-type Reading = Pick<Conversations, "host" | "transcripts" | "turnIn">;
+type Reading = Pick<Engine, "host" | "transcripts" | "turnIn">;
 
 /** The conversation of a turn as the model reads it. */
 interface TurnContextView {
@@ -445,10 +449,10 @@ interface TurnContextView {
  * The path of a session, newest first, as the model may see it: while a turn of it runs, its answer is as far as its
  * model calls are settled, in the form in which it will be stored, and what waits for a turn of its own is not there.
  */
-export function* nodesUp(desk: Reading, session: string, called: number): Generator<PathNode> {
-  const { host } = desk;
-  const running = desk.turnIn(session);
-  const transcript = desk.transcripts.of(session);
+export function* nodesUp(all: Reading, session: string, called: number): Generator<PathNode> {
+  const { host } = all;
+  const running = all.turnIn(session);
+  const transcript = all.transcripts.of(session);
   if (running === undefined || running.cutBy === "cleared") {
     yield* transcript.up();
     return;
@@ -461,24 +465,24 @@ export function* nodesUp(desk: Reading, session: string, called: number): Genera
     else if (!running.empty)
       yield toNode(entry, [
         ...running.builder.parts.slice(0, running.builder.inherited),
-        ...ownParts(desk, session, called),
+        ...ownParts(all, session, called),
       ]);
   }
 }
 
 /** What the running turn has added, as it will be stored. */
-function ownParts(desk: Reading, session: string, called: number): UIMessage["parts"] {
-  const running = desk.turnIn(session);
+function ownParts(all: Reading, session: string, called: number): UIMessage["parts"] {
+  const running = all.turnIn(session);
   if (running === undefined) return [];
   const { builder } = running;
   const parts = settledParts(builder, called);
-  return desk.transcripts.of(session).clean({ id: builder.id, role: "assistant", parts }).parts;
+  return all.transcripts.of(session).clean({ id: builder.id, role: "assistant", parts }).parts;
 }
 
 /** What the model is shown of a session, with what the running turn has added apart. */
-export function contextOf(desk: Reading, reader: ContextReader, session: string, called: number): TurnContextView {
-  const view = reader.read(nodesUp(desk, session, called), session);
-  const running = desk.turnIn(session);
+export function contextOf(all: Reading, reader: ContextReader, session: string, called: number): TurnContextView {
+  const view = reader.read(nodesUp(all, session, called), session);
+  const running = all.turnIn(session);
   if (running === undefined) return { view, base: project(view), covered: 0 };
   const { id, inherited } = running.builder;
   const nodes = view.nodes.flatMap((node) => {

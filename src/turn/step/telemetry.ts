@@ -2,10 +2,10 @@ import type { ModelMessage, StepResult, TelemetryOptions, ToolSet } from "ai";
 import type { createRestrictedTelemetryDispatcher } from "ai/internal";
 import type { Clock } from "../../base/time.ts";
 import type { CallOutcome } from "../../tool/runner.ts";
-import type { TurnEnd } from "../engine/chat-types.ts";
+import type { TurnEnd } from "../engine/engine.ts";
 import type { StepConfig } from "./config.ts";
 import type { ToolCallContext } from "../../tool/call-hooks.ts";
-import type { PreparedTurn } from "./plan.ts";
+import type { PreparedTurn } from "./parts.ts";
 import { sumUsage } from "../../model/sum-usage.ts";
 
 type Dispatcher = ReturnType<typeof createRestrictedTelemetryDispatcher<ToolSet, Record<string, unknown>, never>>;

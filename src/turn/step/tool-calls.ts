@@ -84,9 +84,9 @@ type RunOrder = {
  * committed, then they run side by side, and each result is committed as it comes. Calls that need a person are asked.
  */
 export async function runCalls(run: StepRun, messages: readonly ModelMessage[]): Promise<void> {
-  const { desk, active, plan } = run;
+  const { all, active, parts } = run;
   const messageId = active.builder.id;
-  const rows = new Map(plan.book.of(messageId).map((row) => [row.toolCallId, row]));
+  const rows = new Map(parts.book.of(messageId).map((row) => [row.toolCallId, row]));
   const decided: { part: ToolPart; order: Order }[] = [];
   for (const part of run.calls) {
     if (standingOf(run, part) !== "ready") continue;
@@ -95,15 +95,15 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
     decided.push({ part, order });
   }
   // No wait from here to the commit: others may begin too.
-  let room = decided.some(({ order }) => isLater(order)) ? plan.background.room() : 0;
+  let room = decided.some(({ order }) => isLater(order)) ? parts.background.room() : 0;
   const orders = decided.map(({ part, order }) =>
     isLater(order) && room-- <= 0 ? { part, order: tooMany(run, part, order) } : { part, order },
   );
   const later = new Map<string, BackgroundRow>();
-  const { approvalTimeoutMs } = desk.hooks.settings();
-  const now = desk.host.clock.now();
+  const { approvalTimeoutMs } = all.policy;
+  const now = all.host.clock.now();
   // One commit: a question that anybody sees is on the books.
-  desk.commit(() => {
+  all.commit(() => {
     for (const { part, order } of orders) {
       if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
       if (order.kind === "settle" && order.instead !== undefined) active.standIn(part.toolCallId, order.instead);
@@ -115,24 +115,24 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
         if (order.kind === "settle" || order.kind === "judge") continue;
         const intent = intentOf(run, part, order);
         if (order.kind === "run") {
-          plan.book.start(intent);
+          parts.book.start(intent);
           if (isLater(order)) later.set(part.toolCallId, move(run, part, order, order.later.lineage, false));
         } else if (order.kind === "end") store(run, intent, order.ended, { durationMs: 0 });
         else {
           const { summary, waitMs = approvalTimeoutMs } = order.need;
-          plan.book.ask({ ...intent, expiresAt: waitMs > 0 ? now + waitMs : null, ...(summary && { summary }) });
+          parts.book.ask({ ...intent, expiresAt: waitMs > 0 ? now + waitMs : null, ...(summary && { summary }) });
         }
       }
     });
   });
   const begun = orders.filter(({ order: { kind } }) => kind !== "settle" && kind !== "ask");
   if (begun.length === 0) return;
-  await desk.host.durable();
+  await all.host.durable();
   await Promise.all(
     begun.map(async ({ part, order }) => {
       const row = later.get(part.toolCallId);
       if (row === undefined || order.kind !== "run") return finish(run, part, order, messages);
-      return plan.background.begin(row, order.tool, messages, run.context);
+      return parts.background.begin(row, order.tool, messages, run.context);
     }),
   );
 }
@@ -174,7 +174,7 @@ async function decide(
   });
   if (name === BUDGET_TOOL) return say(grant(run, part));
   // Whatever has become of its tool since.
-  const returned = row?.status === "returned" ? run.plan.book.toJudge(run.active.builder.id, toolCallId) : undefined;
+  const returned = row?.status === "returned" ? run.parts.book.toJudge(run.active.builder.id, toolCallId) : undefined;
   if (returned !== undefined) return { kind: "judge", returned };
   const tool = toolNamed(run.turn.tools, name);
   if (tool?.execute === undefined) return fail(`There is no tool ${JSON.stringify(name)} any more.`);
@@ -199,7 +199,7 @@ async function decide(
     return { kind: "end", ended: { kind: "output", output: verdict.reason ?? BLOCKED_TEXT }, digest };
   const order: RunOrder = { kind: "run", tool, input: verdict.input, digest };
   if (toolOptionsOf(tool).background !== 0) return order;
-  const admission = await run.plan.background.admit(run.active.row.id);
+  const admission = await run.parts.background.admit(run.active.row.id);
   if ("lineage" in admission) return { ...order, later: admission };
   tellRefused(run, part, "count");
   return { kind: "end", ended: failedCall(admission.refused), digest };
@@ -207,8 +207,8 @@ async function decide(
 
 /** Where somebody judges results, one is stored before it is: so it is judged after a crash too, and never made again. */
 function store(run: StepRun, intent: CallIntent, ended: EndedCall, more: Omit<JudgedCall, keyof ReturnedCall>): void {
-  if (!isAsked(run.plan, "afterToolCall")) return;
-  const { book } = run.plan;
+  if (!isAsked(run.asked, "afterToolCall")) return;
+  const { book } = run.parts;
   if (book.returned(intent, { ...toStore(ended), ...more }) || ended.kind === "error") return;
   // What no row can hold is judged as it would be shown.
   const output = boundPreview(ended.output, toolOptionsOf(toolNamed(run.turn.tools, intent.tool)));
@@ -223,19 +223,19 @@ async function conclude(
   ended: EndedCall,
   durationMs: number,
 ): Promise<void> {
-  const { desk, active, plan } = run;
+  const { all, active, parts } = run;
   const { toolCallId } = part;
   const messageId = active.builder.id;
   const verdict = await judge(run, toolNamed(run.turn.tools, toolName(part)), called, ended, durationMs);
   if (run.signal.aborted) return;
   const shown = verdict.action === undefined ? "as-returned" : "changed";
-  desk.commit(() => {
+  all.commit(() => {
     active.take({ chunk: endChunk(part, verdict.shown) });
-    active.log.flush("sync", () => plan.book.settle(messageId, toolCallId, desk.host.clock.now(), shown));
+    active.log.flush("sync", () => parts.book.settle(messageId, toolCallId, all.host.clock.now(), shown));
   });
   tellChanged(run, called, verdict);
-  if (shown === "changed" && plan.book.original(toolCallId, messageId) === undefined)
-    desk.hooks.failed(
+  if (shown === "changed" && parts.book.original(toolCallId, messageId) === undefined)
+    all.agent.failed(
       new PerdureError("limit", `What "${toolName(part)}" returned is too large to be kept beside what replaced it.`),
     );
   await tellShown(run, called, verdict, durationMs);
@@ -250,7 +250,7 @@ function endChunk({ toolCallId }: ToolPart, ended: EndedCall): UIMessageChunk {
 /** The tool was cut in the middle, and may not run again. */
 function interrupted(run: StepRun, part: ToolPart): Order {
   const { toolCallId } = part;
-  const repaired = askRepair(part, run.active.message, repairsOf(run.desk));
+  const repaired = askRepair(part, run.active.message, repairsOf(run.all));
   const call = repaired !== undefined && isToolPart(repaired) ? repaired : undefined;
   if (call?.state === "output-available") {
     return { kind: "settle", chunks: [{ type: "tool-output-available", toolCallId, output: call.output }] };
@@ -264,24 +264,24 @@ function interrupted(run: StepRun, part: ToolPart): Order {
 }
 
 async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: readonly ModelMessage[]): Promise<void> {
-  const { desk, active, plan } = run;
+  const { all, active, parts } = run;
   const { tool, input } = order;
   const waited = new WaitedCall(run, part, tool, messages);
   const { toolCallId } = part;
-  const { clock } = desk.host;
+  const { clock } = all.host;
   const messageId = active.builder.id;
   // Who may change a result may not find that half of it was shown.
-  const shows = !isAsked(plan, "afterToolCall") || toolOptionsOf(tool).preview === "always";
+  const shows = !isAsked(run.asked, "afterToolCall") || toolOptionsOf(tool).preview === "always";
   const callKey = `${messageId}:${toolCallId}`;
-  const attempt = plan.book.find(messageId, toolCallId)?.attempts ?? 0;
+  const attempt = parts.book.find(messageId, toolCallId)?.attempts ?? 0;
   const began = clock.now();
   const call = { ...callOf(part), tool, input };
   const work = () =>
     run.runner.run(call, messages, {
       ...{ abortSignal: waited.signal, idempotencyKey: callKey, turn: waited.turn },
-      approval: approvalOf(desk.host, messageId, toolCallId),
-      resumed: plan.book.resumed(messageId, toolCallId),
-      steps: (signal) => storedSteps(desk.host, { messageId, toolCallId, attempt }, callKey, signal),
+      approval: approvalOf(all.host, messageId, toolCallId),
+      resumed: parts.book.resumed(messageId, toolCallId),
+      steps: (signal) => storedSteps(all.host, { messageId, toolCallId, attempt }, callKey, signal),
       progress: (output) => {
         if (!shows || waited.progress(output)) return;
         if (!run.signal.aborted)
@@ -296,8 +296,8 @@ async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: r
   if (outcome.kind === "parked") return parkCall(run, part, input, outcome.question);
   const durationMs = clock.now() - began;
   const given = input === part.input ? {} : { given: input };
-  if (isAsked(plan, "afterToolCall"))
-    desk.commit(() => store(run, intentOf(run, part, order), outcome, { durationMs, ...given }));
+  if (isAsked(run.asked, "afterToolCall"))
+    all.commit(() => store(run, intentOf(run, part, order), outcome, { durationMs, ...given }));
   await conclude(run, part, called, outcome, durationMs);
 }
 
@@ -305,28 +305,28 @@ async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: r
 function move(run: StepRun, part: ToolPart, { input }: RunOrder, lineage: string | null, begun: boolean) {
   const { builder, row: turn } = run.active;
   const call = { messageId: builder.id, toolCallId: part.toolCallId, turn, begun, lineage };
-  return run.plan.background.moved({ ...call, ...(input !== part.input && { given: input }) });
+  return run.parts.background.moved({ ...call, ...(input !== part.input && { given: input }) });
 }
 
 /** The person who was asked has said yes: nobody is asked again, and the next stop is the hard limit. */
-function grant({ active, desk, plan }: StepRun, part: ToolPart): string {
-  const { host } = desk;
+function grant({ active, all, parts }: StepRun, part: ToolPart): string {
+  const { host } = all;
   const { scope } = part.input as ReturnType<typeof budgetInput>;
   const keyOf = ({ id, session }: Pick<TurnRow, "id" | "session">): string =>
     scope === "turn" ? id : scope === "session" ? ownerIdOf(host, session) : "";
   const key = keyOf(active.row);
   active.log.also(() => {
-    plan.ledger.grant(scope, key, {});
+    parts.ledger.grant(scope, key, {});
     // The same was asked in turns beside this one.
     host.afterTx((committed) => {
       if (!committed) return;
-      const approver = plan.book.find(active.builder.id, part.toolCallId)?.approver ?? undefined;
+      const approver = parts.book.find(active.builder.id, part.toolCallId)?.approver ?? undefined;
       const answer = { kind: "approval", approved: true } as const;
       for (const question of openQuestions(host)) {
         const turn = question.tool === BUDGET_TOOL ? readTurn(host, question.turnId) : undefined;
         const asked = turn && (JSON.parse(question.input ?? "{}") as { scope?: string });
         if (turn === undefined || asked?.scope !== scope || keyOf(turn) !== key) continue;
-        answerWherever(desk, question, { answer, ...(approver !== undefined && { approver }) });
+        answerWherever(all, question, { answer, ...(approver !== undefined && { approver }) });
       }
     });
   });
@@ -359,21 +359,21 @@ function question({ toolCallId }: ToolPart, reason: string | undefined, approval
 
 /** The call waits for a person from now on, and nothing of it stays in memory. @param input what the tool was given */
 async function parkCall(run: StepRun, part: ToolPart, input: unknown, asked: ParkedQuestion): Promise<void> {
-  const { desk, active, plan } = run;
+  const { all, active, parts } = run;
   const { toolCallId } = part;
   const messageId = active.builder.id;
   const digest = await digestOf(asked.tool, asked.input);
   if (run.signal.aborted) return;
-  const { waitMs = desk.hooks.settings().approvalTimeoutMs } = asked;
-  const expiresAt = waitMs > 0 ? desk.host.clock.now() + waitMs : null;
-  const row = plan.book.find(messageId, toolCallId);
+  const { waitMs = all.policy.approvalTimeoutMs } = asked;
+  const expiresAt = waitMs > 0 ? all.host.clock.now() + waitMs : null;
+  const row = parts.book.find(messageId, toolCallId);
   const reason = asked.summary ?? `${asked.tool} ${JSON.stringify(asked.input ?? {})}`;
   // Each question has its own name: an answer to an earlier one is none to this.
   const approvalId = `${toolCallId}:${row?.attempts ?? 1}`;
   // It goes on with what it began with.
   const parked = { ...asked, digest, expiresAt, ...(input !== part.input && { given: input }) };
-  desk.commit(() => {
+  all.commit(() => {
     active.take({ chunk: question(part, cutText(reason, MAX_REASON_BYTES), approvalId) });
-    active.log.flush("sync", () => plan.book.park({ messageId, toolCallId }, parked));
+    active.log.flush("sync", () => parts.book.park({ messageId, toolCallId }, parked));
   });
 }

@@ -2,7 +2,6 @@ import { jsonSchema, type ModelMessage, type Tool, tool, type ToolApprovalStatus
 import { expect, test } from "vitest";
 import { ToolRunner } from "../../tool/runner.ts";
 import type { TurnConfig } from "./config.ts";
-import type { StepRun } from "./step-run.ts";
 import { rulesOf } from "./tool-rules.ts";
 
 const call = { toolCallId: "c1", toolName: "pay", input: { amount: 5 } };
@@ -20,9 +19,9 @@ function judge(toolApproval: TurnConfig["toolApproval"], own: Tool, toolName = c
   const run = {
     turn: { tools: { pay: own }, config: { toolApproval } },
     ...{ context, called: 1, signal: new AbortController().signal, active: {} },
-    desk: { host: {}, hooks: { failed: () => {} } },
-    plan: { policy: {}, silent: {} },
-  } as unknown as StepRun;
+    parts: { host: {} },
+    asked: { policy: {}, silent: {}, failed: () => {} },
+  } as unknown as Parameters<typeof rulesOf>[0];
   return new ToolRunner(rulesOf(run)).judge({ ...call, toolName, tool: own }, messages, false);
 }
 

@@ -1,14 +1,26 @@
 import type { ModelMessage, ToolSet, TypedToolCall } from "ai";
+import type { Identity } from "../../base/identity.ts";
 import type { ToolCall, ToolRules } from "../../tool/runner.ts";
 import { ask, isAsked } from "../policy.ts";
-import { judge, tellChanged, tellShown } from "./judge-result.ts";
-import type { StepRun } from "./step-run.ts";
+import { judge, type Judging, tellChanged, tellShown } from "./judge-result.ts";
+import type { PreparedTurn } from "./parts.ts";
+
+/** A turn whose calls they are. */
+interface RuledTurn extends Judging {
+  readonly active: { readonly identity: Identity | undefined };
+  readonly signal: AbortSignal;
+  readonly turn: PreparedTurn;
+  /** What tools and conditions get as their context. */
+  readonly context: unknown;
+  /** How many of its model calls are settled. */
+  readonly called: number;
+}
 
 /** The rules of a turn for its calls, as they are when they are asked. */
-export function rulesOf(run: StepRun): ToolRules {
-  const { plan, desk, active } = run;
+export function rulesOf(run: RuledTurn): ToolRules {
+  const { parts, asked, active } = run;
   return {
-    ...{ clock: desk.host.clock, signal: run.signal, identity: active.identity },
+    ...{ clock: parts.host.clock, signal: run.signal, identity: active.identity },
     get context() {
       return run.context;
     },
@@ -19,10 +31,10 @@ export function rulesOf(run: StepRun): ToolRules {
       return run.turn.config.timeout;
     },
     get whole() {
-      return isAsked(plan, "afterToolCall");
+      return isAsked(asked, "afterToolCall");
     },
     approval: (call, messages) => configured(run, call, [...messages]),
-    before: (called) => ask(plan, "beforeToolCall", called),
+    before: (called) => ask(asked, "beforeToolCall", called),
     // Nothing of a call inside of another is stored, so that of a result which was changed the original is gone.
     ended: async (tool, called, ended, durationMs) => {
       const verdict = await judge(run, tool, called, ended, durationMs);
@@ -30,15 +42,15 @@ export function rulesOf(run: StepRun): ToolRules {
       await tellShown(run, called, verdict, durationMs);
       return verdict.shown;
     },
-    bind: (name, tool) => plan.bind(name, tool),
-    as: (work) => plan.as(work),
-    odd: (error) => desk.hooks.failed(error),
-    keep: (text) => plan.keep(text),
+    bind: (name, tool) => run.turn.bind(name, tool),
+    as: (work) => asked.as(work),
+    odd: (error) => asked.failed(error),
+    keep: (text) => parts.keep(text),
   };
 }
 
 /** What the turn's `toolApproval` says of a call. */
-function configured(run: StepRun, call: ToolCall, messages: ModelMessage[]): unknown {
+function configured(run: RuledTurn, call: ToolCall, messages: ModelMessage[]): unknown {
   const { tools, config } = run.turn;
   const { toolApproval } = config;
   if (toolApproval === undefined) return undefined;

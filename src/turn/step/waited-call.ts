@@ -24,7 +24,7 @@ export function receiptChunk({ toolCallId }: ToolPart): UIMessageChunk {
 /** Says that a call may not go on without its turn. */
 export function tellRefused(run: StepRun, part: ToolPart, reason: "running" | "count"): void {
   const about = { requestId: run.active.row.id, toolCallId: part.toolCallId, toolName: toolName(part) };
-  run.desk.host.emit("chat:background:refused", { ...about, reason });
+  run.all.host.emit("chat:background:refused", { ...about, reason });
 }
 
 /** A call that its turn waits for, but not for ever where its tool says so. */
@@ -57,11 +57,11 @@ export class WaitedCall {
   /** What the tool may ask of the turn, as long as that waits. */
   get turn(): ToolTurn {
     const { toolCallId } = this.#part;
-    const { desk, active, runner } = this.#run;
+    const { all, active, runner } = this.#run;
     const messageId = active.builder.id;
     const outer = {
       ...{ toolCallId, name: `"${toolName(this.#part)}"`, idempotencyKey: `${messageId}:${toolCallId}` },
-      approval: () => approvalOf(desk.host, messageId, toolCallId),
+      approval: () => approvalOf(all.host, messageId, toolCallId),
     };
     const turn = runner.nested(outer, this.#messages);
     return {
@@ -72,7 +72,7 @@ export class WaitedCall {
 
   /** Shows how far the call is, if it goes on in the background. @returns whether it does */
   progress(output: unknown): boolean {
-    if (this.#row !== undefined) this.#run.plan.background.progress(this.#row.seq, output);
+    if (this.#row !== undefined) this.#run.parts.background.progress(this.#row.seq, output);
     return this.#row !== undefined;
   }
 
@@ -96,7 +96,7 @@ export class WaitedCall {
 
   async #late(running: Promise<CallOutcome>, afterMs: number): Promise<boolean> {
     const late = Promise.withResolvers<true>();
-    const cancel = this.#run.desk.host.clock.after(afterMs, () => late.resolve(true));
+    const cancel = this.#run.all.host.clock.after(afterMs, () => late.resolve(true));
     const first = await Promise.race([running, late.promise]);
     cancel();
     return first === true;
@@ -104,24 +104,24 @@ export class WaitedCall {
 
   /** @returns false when it has ended meanwhile, or may not: then it is waited for after all. */
   async #moved(running: Promise<CallOutcome>, move: (lineage: string | null) => BackgroundRow): Promise<boolean> {
-    const { desk, active, plan, signal } = this.#run;
+    const { all, active, parts, signal } = this.#run;
     let ended = false;
     const end = () => (ended = true);
     void running.then(end, end);
-    const admission = await plan.background.admit(active.row.id);
+    const admission = await parts.background.admit(active.row.id);
     if (ended || signal.aborted) return false;
-    const refused = !("lineage" in admission) ? "count" : plan.background.room() <= 0 ? "running" : undefined;
+    const refused = !("lineage" in admission) ? "count" : parts.background.room() <= 0 ? "running" : undefined;
     if (refused !== undefined || !("lineage" in admission)) {
       tellRefused(this.#run, this.#part, refused ?? "count");
       return false;
     }
-    desk.commit(() => {
+    all.commit(() => {
       active.take({ chunk: receiptChunk(this.#part) });
       active.log.flush("sync", () => (this.#row = move(admission.lineage)));
     });
     if (this.#row === undefined) return false;
     const given = { tool: this.#tool, messages: this.#messages };
-    plan.background.follow(this.#row, given, this.#stop, running);
+    parts.background.follow(this.#row, given, this.#stop, running);
     return true;
   }
 }

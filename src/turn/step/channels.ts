@@ -1,8 +1,8 @@
 import type { ToolSet } from "ai";
-import { PerdureError } from "../base/error.ts";
-import type { AgentHost } from "../port.ts";
-import { deliveryOfTurn, WEB } from "../store/delivery.ts";
-import { readTurn } from "../store/turn.ts";
+import { PerdureError } from "../../base/error.ts";
+import type { AgentHost } from "../../port.ts";
+import { deliveryOfTurn, WEB } from "../../store/delivery.ts";
+import { readTurn } from "../../store/turn.ts";
 
 /** Where the turn that runs was asked for. */
 export interface ChannelContext {
@@ -47,16 +47,14 @@ interface TurnChannel {
   tools(all: ToolSet): ToolSet;
 }
 
-/** @param base whose channels are none: it is not asked */
+/** What holds for a turn. A class that says nothing of channels is not asked. */
 export async function policyOfTurn(
-  agent: ChannelHooks,
-  base: ChannelHooks,
-  host: AgentHost,
+  { policy, silent, host }: { readonly policy: ChannelHooks; readonly silent: ChannelHooks; readonly host: AgentHost },
   turnId: string,
 ): Promise<TurnChannel> {
-  const channel = agent.configureChannels === base.configureChannels ? undefined : channelOfTurn(host, turnId);
-  const policy = channel && agent.configureChannels()[channel.channelId];
-  const { instructions, tools, maxTurns } = policy ?? {};
+  const channel = policy.configureChannels === silent.configureChannels ? undefined : channelOfTurn(host, turnId);
+  const own = channel && policy.configureChannels()[channel.channelId];
+  const { instructions, tools, maxTurns } = own ?? {};
   const words =
     typeof instructions === "function" && channel !== undefined ? await instructions(channel) : (instructions ?? "");
   return {

@@ -3,7 +3,8 @@ import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
-import type { ChatOutput, Origin, ShownByRequest, TurnEnd, TurnOutcome } from "../turn/engine/chat-types.ts";
+import type { ShownByRequest, TurnEnd, TurnOutput } from "../turn/engine/engine.ts";
+import type { Origin, TurnOutcome } from "../turn/policy.ts";
 import type { LoggedChunk } from "../turn/engine/stream-log.ts";
 import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode.ts";
 import { wantsPages } from "../wire/history.ts";
@@ -53,13 +54,13 @@ interface Streaming {
 }
 
 /** Tells clients what happens in a chat, in the frames of the public wire. */
-export class LiveChat implements ChatOutput {
+export class Broadcast implements TurnOutput {
   readonly #audience: Audience;
   readonly #chat: () => Conversations;
   readonly #waiting: () => Waiting;
   readonly followers = new Set<Follower>();
   /** Is told what becomes of sessions, after it is stored. Must not throw. */
-  onSessions: ((change: SessionChange) => void) | undefined;
+  onSessions: ((change: SessionChange | { readonly kind: "turn" }) => void) | undefined;
   /** When each client was last sent the conversation, and with what at its end. */
   readonly #told = new WeakMap<Socket, { readonly at: number; readonly leaf: number; readonly own: boolean }>();
   /** What is known of the streams of turns that have not ended, by turn. */
@@ -100,7 +101,7 @@ export class LiveChat implements ChatOutput {
     this.#give(socket, new ConversationFrames(this.#chat(), session, wantsPages(socket.uri) ? wanted : undefined));
   }
 
-  sessions(change: SessionChange): void {
+  sessions(change: SessionChange | { readonly kind: "turn" }): void {
     this.onSessions?.(change);
   }
 

@@ -1,0 +1,156 @@
+import type { ToolSet } from "ai";
+import type { ToolPart, UIMessage } from "../../message/types.ts";
+import type { AgentHost, WriteLevel } from "../../port.ts";
+import type { SessionChange } from "../../session/session-desk.ts";
+import type { Transcripts } from "../../session/transcripts.ts";
+import type { TurnRow } from "../../store/turn.ts";
+import type { ChatTurnOptions, Origin, TurnAgent, TurnOutcome, TurnPolicy } from "../policy.ts";
+import type { BackgroundCall } from "../step/background-note.ts";
+import type { ChatAnswer, OrdinaryTurn } from "./by-stream.ts";
+import type { LoggedChunk } from "./stream-log.ts";
+import type { Turn } from "./turn.ts";
+
+/*
+ * What the parts of a turn know of each other: its way in, its life and its steps see the whole as an `Engine`. Commands go
+ * down; facts come back by `TurnFacts`, inside of the commit, and by `TurnOutput`, after it.
+ */
+
+/** The conversations of an agent and the turns that run in them. */
+export interface Engine {
+  readonly host: AgentHost;
+  readonly policy: TurnPolicy;
+  /** The policy that says nothing: a class that has its hooks is not asked. */
+  readonly silent: TurnPolicy;
+  readonly agent: TurnAgent;
+  readonly answerer: Answerer;
+  readonly facts: readonly TurnFacts[];
+  readonly output: TurnOutput;
+  readonly transcripts: Transcripts;
+  /** Who asked for which turn, as long as the turn is open in this life. */
+  readonly origins: Map<string, Origin>;
+  /** The turns that run. */
+  readonly turns: readonly Turn[];
+  /** The session of the turn that runs, if it is the only one; else the one of all who name none. */
+  readonly session: string;
+  /** The turn of this id, while it runs. */
+  turn(id: string): Turn | undefined;
+  /** The turn that runs in a session. */
+  turnIn(session: string): Turn | undefined;
+  /** Stops a turn for good, whether it runs or waits. */
+  cancel(requestId: string): boolean;
+  /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
+  commit<T>(work: () => T, level?: WriteLevel): T;
+  /** Does what is to be done next. */
+  pump(): void;
+  /** Tells everyone who waits for it that a turn which never ran has ended. Its end is stored. */
+  close(turn: TurnRow, status: TurnOutcome): void;
+}
+
+/** `early`: the client cannot have seen the question yet. `later`: whose the call is will be known when its step is over. */
+export type AnswerVerdict = boolean | "early" | "later";
+
+/** How turns are answered. */
+export interface Answerer {
+  /** What the app says to a turn: an answer, which is streamed; that it runs step by step; or nothing. May throw. */
+  respond(options: ChatTurnOptions): Promise<ChatAnswer | OrdinaryTurn | undefined>;
+  /** Undefined where no turn runs step by step. */
+  readonly steps?: StepAnswerer;
+}
+
+/** Runs turns step by step. */
+export interface StepAnswerer {
+  /** One attempt to its end. Undefined: it was stopped or given up, and whoever did it knows how it ends. */
+  run(turn: Turn, options: ChatTurnOptions): Promise<TurnEnd | undefined>;
+  /** Whether a turn that was cut off had run step by step: then it goes on from its log by itself. */
+  ran(turn: TurnRow): boolean;
+  /** Whether it was a step that asked about a call. */
+  asked(messageId: string, toolCallId: string): boolean;
+  /**
+   * Whether those who talk with the agent may give this call an answer: a result, or a person's decision; undefined: by the
+   * rule for all (`mayAnswer`). Must be quick. @param tools of the turn that the call is in, while it runs step by step
+   */
+  mayAnswer(
+    part: ToolPart,
+    messageId: string,
+    kind: "result" | "approval",
+    isClient: boolean,
+    tools: ToolSet | undefined,
+  ): AnswerVerdict | undefined;
+  /** Tool calls that go on without their turns. */
+  readonly background: ChatBackground;
+}
+
+/** Tool calls that go on without their turns, as those outside of the turns deal with them. */
+export interface ChatBackground {
+  /** Those that have not ended, oldest first; of one session and its views, if it is given. */
+  list(session?: string): BackgroundCall[];
+  /** Stops one for good. False: none of that id goes on there. */
+  stop(toolCallId: string, options?: { readonly session?: string; readonly reason?: string }): boolean;
+  /** Forgets those that nobody wants any more, in the caller's transaction, and stops them once that is committed. */
+  drop(isUnwanted: (call: { readonly messageId: string; readonly session: string }) => boolean): void;
+}
+
+/** For parts that keep rows beside a turn: in the commit, which a throw undoes, but for `wanted`. */
+export interface TurnFacts {
+  /** An attempt of a turn begins; `attempts` says how many there were before. */
+  begun?(turn: TurnRow): void;
+  /** An answer is stored whose calls get no other end. @param turn that has ended with it */
+  settled?(message: UIMessage, turn?: TurnRow): void;
+  /** A conversation is forgotten. @param turns of it that run */
+  cleared?(session: string, turns: readonly TurnRow[]): void;
+  /** Whether what a turn is for is still wanted by those above the agent, asked before each attempt. */
+  wanted?(turn: TurnRow): Promise<boolean>;
+}
+
+/** How a turn's end is told. */
+export interface TurnEnd {
+  readonly status: TurnOutcome;
+  /** For `error`: what the user reads. */
+  readonly error?: string;
+  /** The model said nothing at all. */
+  readonly silent?: boolean;
+  /** What came of a structured output. */
+  readonly output?: unknown;
+}
+
+/** What a request tells of what its sender has. */
+export interface ShownByRequest {
+  /** The number of the newest answer in it. */
+  readonly answer: number | undefined;
+  /** Whether it holds anything but what is new. */
+  readonly anything: boolean;
+  /** Whether messages that waited became part of its own: they are not in the conversation any more. */
+  readonly merged: boolean;
+}
+
+/**
+ * Where the chat's facts go. Called after the commit that they stand on; must not throw. What is told here is all
+ * that clients ever see of the chat.
+ */
+export interface TurnOutput {
+  /** A conversation changed, other than by a stream. */
+  transcript(session: string, except?: Origin): void;
+  /** A request was taken in, and the conversation changed with it. */
+  accepted(session: string, origin: Origin, shown: ShownByRequest): void;
+  /** The first chunk is about to come: those who wait for it are told. */
+  streaming(turn: TurnRow): void;
+  chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;
+  /** The log of a stream is about to be deleted, in the transaction that does it; `read` returns its chunks. */
+  closing?(turn: TurnRow, read: () => readonly string[]): void;
+  ended(turn: TurnRow, end: TurnEnd, origin: Origin): void;
+  /** A turn that was passed over and never ran. */
+  skipped(turn: TurnRow, origin: Origin, everyone: boolean): void;
+  /** A request whose turn has ended came again. */
+  repeated(turn: TurnRow, origin: Origin): void;
+  /** A message that was turned away because another turn is under way. Nothing of it was stored. */
+  turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void;
+  /** A question came again that `turn` is about to answer: its sender is given that answer. */
+  joined(requestId: string, messageIds: readonly string[], turn: TurnRow, origin: Origin): void;
+  messageUpdated(session: string, message: UIMessage): void;
+  /** A message that `session` does not show any more, but others may, has another id. */
+  renamed?(session: string, from: string, to: string): void;
+  recovering(turn: TurnRow, value: boolean): void;
+  cleared(session: string, origin: Origin): void;
+  /** Something happened to a session, other than that somebody spoke in it; or turns have ended. */
+  sessions?(change: SessionChange | { readonly kind: "turn" }): void;
+}
