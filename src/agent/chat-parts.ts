@@ -1,5 +1,4 @@
 import type { LanguageModel } from "ai";
-import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
 import { defaultPrices } from "../ledger/default-prices.ts";
 import { Ledger } from "../ledger/ledger.ts";
@@ -8,7 +7,6 @@ import { MediaMover, type MediaRetention } from "../media/media.ts";
 import { MediaRestore } from "../media/media-restore.ts";
 import { asPart, type Part, type ToolPart, type UIMessage } from "../message/types.ts";
 import { classifyProviderError } from "../model/provider-error.ts";
-import type { ChatErrorClassification } from "../store/usage.ts";
 import type { EraseReceipt } from "../erase/erase.ts";
 import type { EraseScope } from "../erase/erase-plan.ts";
 import type { AboutFailure, AgentHost } from "../port.ts";
@@ -17,10 +15,11 @@ import { SessionManager } from "../session/session-manager.ts";
 import { MAIN_SESSION } from "../store/session.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Answerer, TurnFacts } from "../turn/engine/engine.ts";
-import type { Origin, SaveMessagesResult, TurnAgent, TurnPolicy } from "../turn/policy.ts";
+import type { Origin, SaveMessagesResult, StepPolicy, TurnAgent, TurnPolicy } from "../turn/policy.ts";
+import { classify, type StepParts } from "../turn/step/parts.ts";
 import { type AgentSide, type Conversations, sessionNamed } from "../turn/engine/conversations.ts";
 import type { ToolAnswer } from "../turn/intake/tool-answers.ts";
-import type { SessionOp } from "../wire/session-frames.ts";
+import type { ContextState, SessionOp } from "../wire/session-frames.ts";
 import type { Caller } from "./authorize.ts";
 import { admitTurn, causeOfTurn, type TurnBounds } from "./cause.ts";
 import type { ChatRoom } from "../live/chat-room.ts";
@@ -34,7 +33,7 @@ import type { AgentToolChildHooks } from "./run/types.ts";
 import { ChatTurns, type RunWording } from "./run/chat-turn-keeper.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { eraseData, finishErasing } from "./session-erase.ts";
-import type { SessionServant } from "./session-frames.ts";
+import type { SessionServant, WindowMethods } from "./session-frames.ts";
 import { TitleKeeper, type TitleOptions } from "./title-keeper.ts";
 import { sessionNow } from "./turn-now.ts";
 
@@ -50,18 +49,18 @@ interface ChatPolicy extends TurnPolicy, TurnBounds, AgentToolChildHooks, RunWor
   getApprover(connection: Connection | undefined, identity?: Identity): string | undefined;
 }
 
-/** What those add who run their turns step by step. */
-export interface StepSide extends Pick<
-  SessionServant,
-  "contextState" | "report" | "compact" | "applyCompaction" | "undoCompaction"
-> {
-  readonly ledger: Ledger;
-  /** Whether calls of a turn go on without it. */
-  goesOn(turnId: string): boolean;
-  /** A turn is over, however it ended. */
-  ended(turn: TurnRow): void;
-  /** What kind of error a provider gave, for calls outside of turns. */
-  classify(error: unknown): Promise<ChatErrorClassification>;
+/** What those have besides who run their turns step by step. */
+interface StepSide extends Pick<StepParts, "policy" | "ledger"> {
+  readonly policy: StepPolicy & WindowMethods;
+  readonly window: {
+    state(session: string): ContextState | null;
+    /** A turn is over: a summary that was made meanwhile may count. */
+    ready(session: string): void;
+  };
+  readonly background: {
+    /** Whether calls of a turn go on without it. */
+    hasOpen(turnId: string): boolean;
+  };
 }
 
 /** What an agent that holds conversations is made of. */
@@ -110,7 +109,7 @@ export class ChatParts implements TurnAgent {
       options: () => agent.titles,
       hasModel: () => agent.getTitleModel !== base.getTitleModel,
       model: () => this.as(() => agent.getTitleModel()),
-      classify: async (error) => this.steps?.classify(error) ?? classifyProviderError(error),
+      classify: async (error) => (this.steps ? classify(this.steps, error) : classifyProviderError(error)),
     });
     own.turns = new ChatTurns(agent, this);
     features.push(this.#feature);
@@ -251,7 +250,7 @@ export class ChatParts implements TurnAgent {
     if (this.#agent.mediaRetention !== false) this.media.after(turn.session);
     // What an agent above asked for needs no name, and that one would have to pay for it.
     if (turn.status === "completed" && payersOf(this.host, turn.seq) === undefined) this.titles.answered(turn.session);
-    this.steps?.ended(turn);
+    this.steps?.window.ready(turn.session);
     this.turnOver?.();
   }
 
@@ -265,18 +264,12 @@ export class ChatParts implements TurnAgent {
 
   /** What the agent can do with its sessions when a client asks. */
   get #servant(): SessionServant {
-    const refuse = async (): Promise<never> => {
-      throw new PerdureError("bad_state", "Only an agent that extends Think knows what its model reads.");
-    };
     const { steps } = this;
     return {
       sessions: this.sessions,
       allow: (caller, op) => this.as(() => this.#agent.allowSessionOp(caller, op)),
-      contextState: (session) => steps?.contextState(session) ?? null,
-      report: (session) => steps?.report(session) ?? refuse(),
-      compact: (session, options) => steps?.compact(session, options) ?? refuse(),
-      applyCompaction: (session, draft) => steps?.applyCompaction(session, draft) ?? refuse(),
-      undoCompaction: (session, id) => steps?.undoCompaction(session, id) ?? refuse(),
+      contextState: (session) => steps?.window.state(session) ?? null,
+      window: steps?.policy,
       title: (session) => this.titles.ask(session),
     };
   }

@@ -22,6 +22,19 @@ import {
 import type { Caller } from "./authorize.ts";
 import { type Connection, socketOf } from "./connection.ts";
 
+/** Methods of an agent that knows what its model reads. */
+export interface WindowMethods {
+  contextReport(of: { readonly session: string }): Promise<ContextReport>;
+  compact(of: { readonly session: string; readonly focus?: string; readonly preview: boolean }): Promise<unknown>;
+  applyCompaction(draft: {
+    readonly session: string;
+    readonly summary: string;
+    readonly messageId: string;
+    readonly parts?: number;
+  }): unknown;
+  undoCompaction(id: string, of: { readonly session: string }): unknown;
+}
+
 /** What an agent can do with its sessions when a client asks. */
 export interface SessionServant {
   readonly sessions: SessionManager;
@@ -29,13 +42,8 @@ export interface SessionServant {
   allow(caller: Caller, op: SessionOp): boolean | Promise<boolean>;
   /** How much of the window the next request takes, as far as is known without work. */
   contextState(session: string): ContextState | null;
-  report(session: string): Promise<ContextReport>;
-  compact(session: string, options: { readonly focus?: string; readonly preview: boolean }): Promise<unknown>;
-  applyCompaction(
-    session: string,
-    draft: { readonly summary: string; readonly messageId: string; readonly parts?: number },
-  ): unknown;
-  undoCompaction(session: string, compaction: string): unknown;
+  /** What it can do with what its model reads; undefined where it does not know that. */
+  readonly window: WindowMethods | undefined;
   /** Finds a name for a session, and gives it to it. */
   title(session: string): Promise<string | null>;
 }
@@ -98,15 +106,23 @@ function perform(asked: Asked, ask: SessionOp): unknown {
       return sessions.search(ask.query, { ...where, ...(ask.limit !== undefined && { limit: ask.limit }) });
     }
     case "report":
-      return servant.report(here);
+      return windowOf(servant).contextReport({ session: here });
     case "compact":
-      return servant.compact(here, { preview: ask.preview, ...(ask.focus !== undefined && { focus: ask.focus }) });
+      return windowOf(servant).compact({
+        ...{ session: here, preview: ask.preview },
+        ...(ask.focus !== undefined && { focus: ask.focus }),
+      });
     case "applyCompaction": {
       const { summary, messageId, parts } = ask;
-      return servant.applyCompaction(here, { summary, messageId, ...(parts !== undefined && { parts }) });
+      return windowOf(servant).applyCompaction({
+        session: here,
+        summary,
+        messageId,
+        ...(parts !== undefined && { parts }),
+      });
     }
     case "undoCompaction":
-      return servant.undoCompaction(here, ask.compaction);
+      return windowOf(servant).undoCompaction(ask.compaction, { session: here });
     case "pin":
     case "unpin":
       sessions.of(here)[ask.op](ask.messageId);
@@ -128,6 +144,12 @@ interface Place {
   readonly session: string;
   readonly named: string | null;
   readonly viewOf: string | null;
+}
+
+/** @throws PerdureError `bad_state` */
+function windowOf({ window }: SessionServant): WindowMethods {
+  if (window !== undefined) return window;
+  throw new PerdureError("bad_state", "Only an agent that extends Think knows what its model reads.");
 }
 
 function placeOf({ room, servant, socket }: Asked): Place {

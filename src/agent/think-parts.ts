@@ -23,11 +23,11 @@ import type { TurnFacts } from "../turn/engine/engine.ts";
 import { messagesIn } from "../turn/engine/mend.ts";
 import type { BackgroundCalls } from "../turn/step/background.ts";
 import type { StepPolicy } from "../turn/policy.ts";
-import { classify, type StepParts } from "../turn/step/parts.ts";
+import type { StepParts } from "../turn/step/parts.ts";
 import { inSteps } from "../turn/step/run-steps.ts";
 import { writeJson } from "../wire/json.ts";
 import type { SubmitOptions } from "../turn/intake/submissions.ts";
-import type { ChatParts, StepSide } from "./chat-parts.ts";
+import type { ChatParts } from "./chat-parts.ts";
 import { FilePoints } from "./file-points.ts";
 import type { AgentParts } from "./parts.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
@@ -38,27 +38,24 @@ import { ThinkActions } from "./think-actions.ts";
 import { openBackground } from "./think-background.ts";
 import { ThinkContext } from "./think-context.ts";
 import { type KitSettings, ToolKit } from "./tool-kit.ts";
+import type { WindowMethods } from "./session-frames.ts";
 import { sessionNow } from "./turn-now.ts";
 
 /** In reports of damage. */
 const CONFIG = "the configuration";
 
 /** What an agent decides that runs its turns step by step: the part of a `Think` that users write. */
-interface ThinkPolicy extends StepPolicy, KitSettings, RunBounds {
+interface ThinkPolicy extends StepPolicy, KitSettings, RunBounds, WindowMethods {
   readonly fileDownloads: FileDownloadOptions;
   getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks>;
   getDefaultTimezone(): string | undefined;
   submitMessages(messages: UserMessages, options?: SubmitOptions): Promise<unknown>;
-  contextReport: (of: { session: string }) => ReturnType<StepSide["report"]>;
-  compact: (of: { session: string; focus?: string; preview?: boolean }) => Promise<unknown>;
-  applyCompaction: (draft: { session: string } & Parameters<StepSide["applyCompaction"]>[1]) => unknown;
-  undoCompaction: (id: string, of: { session: string }) => unknown;
 }
 
 type UserMessages = { id: string; role: "user"; parts: { type: "text"; text: string }[] }[];
 
 /** What an agent is made of that runs its turns step by step. */
-export class ThinkParts implements StepSide, StepParts, TurnFacts {
+export class ThinkParts implements StepParts, TurnFacts {
   readonly #own: AgentParts<unknown>;
   readonly #chat: ChatParts;
   readonly policy: ThinkPolicy;
@@ -200,27 +197,6 @@ export class ThinkParts implements StepSide, StepParts, TurnFacts {
     this.background.dropSession(session);
     for (const { seq } of turns) this.ledger.closeTurn(seq, (call) => isToldLater(this.host, call));
   }
-
-  // What runs step by step adds to a chat
-
-  goesOn(turnId: string): boolean {
-    return this.background.hasOpen(turnId);
-  }
-
-  ended(turn: TurnRow): void {
-    this.window.ready(turn.session);
-  }
-
-  async classify(error: unknown) {
-    return classify(this, error);
-  }
-
-  readonly contextState: StepSide["contextState"] = (session) => this.window.state(session);
-  readonly report: StepSide["report"] = (session) => this.policy.contextReport({ session });
-  readonly compact: StepSide["compact"] = (session, options) => this.policy.compact({ session, ...options });
-  readonly applyCompaction: StepSide["applyCompaction"] = (session, draft) =>
-    this.policy.applyCompaction({ session, ...draft });
-  readonly undoCompaction: StepSide["undoCompaction"] = (session, id) => this.policy.undoCompaction(id, { session });
 
   /** What the agent does for its extensions, in the session where they are asked: a guest serves all of them. */
   get #bridge(): ExtensionBridge {

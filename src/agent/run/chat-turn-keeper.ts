@@ -26,7 +26,7 @@ export interface RunWording {
 interface TurnSource {
   readonly chat: Conversations;
   readonly runs: ChildRuns;
-  readonly steps: { readonly ledger: Ledger; goesOn(turnId: string): boolean } | undefined;
+  readonly steps: { readonly ledger: Ledger; readonly background: { hasOpen(turnId: string): boolean } } | undefined;
 }
 
 /** The turns and the conversation of a chat, for the runs that it asks for. */
@@ -48,7 +48,7 @@ export class ChatTurns implements OwnTurns, RunConversation {
   }
 
   goesOn(turnId: string): boolean {
-    return this.#of.steps?.goesOn(turnId) ?? false;
+    return this.#of.steps?.background.hasOpen(turnId) ?? false;
   }
 
   isStalled(turnId: string): boolean {

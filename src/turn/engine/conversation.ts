@@ -31,7 +31,6 @@ import { passWaiting, waitingMessages } from "./history.ts";
 import { noteSettled, repairLast, repairsOf, setAside, trimTranscript } from "./mend.ts";
 import { decideRecovery, recoveryOf, tellRecovered } from "./recover.ts";
 import { Turn } from "./turn.ts";
-import type { Outcome } from "./waiters.ts";
 
 /**
  * How long a turn that goes on with an answer is not offered to clients while it has brought nothing. The public hook
@@ -48,7 +47,7 @@ export interface Conversing extends Engine {
   /** Nothing can be stored now: what is left is tried again later. */
   pause(): void;
   /** Tells server code that waits for a turn that it has ended. */
-  ended(id: string, end: Outcome): void;
+  ended(id: string, end: TurnEnd): void;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import type { UIMessage } from "../../message/types.ts";
+import type { Clock } from "../../base/time.ts";
 import type { Work } from "../../work/work.ts";
 import type { AgentHost, WriteLevel } from "../../port.ts";
 import { noSession } from "../../session/session-changes.ts";
@@ -12,11 +13,10 @@ import { type ChatRequest, type RefusedMessage, submit } from "../intake/submit.
 import { answerTool, expireApprovals, holds, type ToolAnswer } from "../intake/tool-answers.ts";
 import type { Origin, TurnAgent, TurnOutcome, TurnPolicy } from "../policy.ts";
 import { Conversation, type Conversing } from "./conversation.ts";
-import type { Answerer, Engine, TurnFacts, TurnOutput } from "./engine.ts";
+import type { Answerer, Engine, TurnEnd, TurnFacts, TurnOutput } from "./engine.ts";
 import { dropApproved, familyOf, forgetSession, isOfSession, messagesIn, renamed } from "./mend.ts";
 import { endOf, nextMoves, suspects } from "./next-moves.ts";
 import type { Turn } from "./turn.ts";
-import { type Outcome, Waiters } from "./waiters.ts";
 
 /** After the store refused to take a turn's end, how long until the turn is looked at again. */
 const STORE_RETRY_MS = 5_000;
@@ -178,7 +178,7 @@ export class Conversations implements Conversing, Work {
   }
 
   /** Resolves with how the turn ended. */
-  settled(requestId: string): Promise<Outcome> {
+  settled(requestId: string): Promise<TurnEnd> {
     const turn = readTurn(this.host, requestId);
     if (turn !== undefined && isOpen(turn)) return this.#waiters.forTurn(requestId);
     return Promise.resolve({ status: endOf(turn), error: turn?.error ?? undefined });
@@ -297,7 +297,7 @@ export class Conversations implements Conversing, Work {
   }
 
   /** Tells server code that waits for a turn that it has ended. */
-  ended(id: string, end: Outcome): void {
+  ended(id: string, end: TurnEnd): void {
     this.agent.over(id);
     this.output.sessions?.({ kind: "turn" });
     this.origins.delete(id);
@@ -318,4 +318,44 @@ export function sessionNamed(all: Conversations, id: string | undefined): string
 
 function stopReason(): PerdureError {
   return new PerdureError("agent_gone", "The turn was stopped.");
+}
+
+/** Server code that waits for a turn to end, or for turns to be quiet. In memory: it dies with its callers. */
+class Waiters {
+  readonly #turns = new Map<string, ((end: TurnEnd) => void)[]>();
+  readonly #quiet = new Map<() => void, () => boolean>();
+
+  /** Resolves when {@link Waiters.ended} is called for this turn. */
+  forTurn(id: string): Promise<TurnEnd> {
+    return new Promise((resolve) => {
+      const waiting = this.#turns.get(id);
+      if (waiting === undefined) this.#turns.set(id, [resolve]);
+      else waiting.push(resolve);
+    });
+  }
+
+  /** Resolves with true when {@link Waiters.look} finds that `isQuiet`, with false after `timeout` milliseconds. */
+  forQuiet(clock: Clock, timeout: number | undefined, isQuiet: () => boolean): Promise<boolean> {
+    return new Promise((resolve) => {
+      const finish = (quiet: boolean) => {
+        cancel?.();
+        this.#quiet.delete(rest);
+        resolve(quiet);
+      };
+      const rest = () => finish(true);
+      const cancel = timeout === undefined ? undefined : clock.after(timeout, () => finish(false));
+      this.#quiet.set(rest, isQuiet);
+    });
+  }
+
+  ended(id: string, end: TurnEnd): void {
+    const waiting = this.#turns.get(id) ?? [];
+    this.#turns.delete(id);
+    for (const resolve of waiting) resolve(end);
+  }
+
+  /** Looks whether it is quiet now where somebody waits for that. */
+  look(): void {
+    for (const [rest, isQuiet] of this.#quiet) if (isQuiet()) rest();
+  }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { turnRow } from "../../../test/chat/turn-row.ts";
 import type { TurnRow } from "../../store/turn.ts";
-import { nextMoves, suspects, type TurnFacts } from "./next-moves.ts";
+import { nextMoves, suspects, type MoveFacts } from "./next-moves.ts";
 
 const NOW = 1_000;
 
@@ -11,7 +11,7 @@ const held = (fields: Partial<TurnRow> = {}) =>
 const later = { notBefore: NOW + 50 };
 const stopped = { cancelled: 1 } as const;
 
-const FACTS: TurnFacts = {
+const FACTS: MoveFacts = {
   ...{ now: NOW, stopped: false, running: new Set<string>(), width: 1, alone: new Set<string>() },
   holds: () => "waiting",
 };
@@ -23,7 +23,7 @@ type TurnMove =
   | { readonly kind: "settle"; readonly turn: TurnRow; readonly status: "aborted" | "skipped" }
   | { readonly kind: "wait"; readonly until: number | null };
 
-function nextMove(open: readonly TurnRow[], { active, ...facts }: Partial<TurnFacts> & { active?: boolean }): TurnMove {
+function nextMove(open: readonly TurnRow[], { active, ...facts }: Partial<MoveFacts> & { active?: boolean }): TurnMove {
   const running = new Set(active === true ? open.slice(0, 1).map(({ session }) => session) : []);
   const { settle, start, until } = nextMoves(open, { ...FACTS, running, ...facts });
   const [ended, turn] = [settle[0], start[0]];
@@ -35,12 +35,12 @@ function nextMove(open: readonly TurnRow[], { active, ...facts }: Partial<TurnFa
 interface Row {
   readonly name: string;
   readonly open: readonly TurnRow[];
-  readonly facts?: Partial<TurnFacts> & { active?: boolean };
+  readonly facts?: Partial<MoveFacts> & { active?: boolean };
   /** The kind of the move, and the index of its turn or the time to wait for. */
   readonly move: readonly [kind: TurnMove["kind"], at: number | null];
 }
 
-const holds = (answer: ReturnType<TurnFacts["holds"]>) => ({ holds: () => answer });
+const holds = (answer: ReturnType<MoveFacts["holds"]>) => ({ holds: () => answer });
 
 const table: readonly Row[] = [
   { name: "nothing is open", open: [], move: ["wait", null] },
@@ -224,7 +224,7 @@ test("all states under all facts", () => {
 const of = (session: string, fields: Partial<TurnRow> = {}) =>
   turn({ session, id: `${session}-${fields.seq ?? 0}`, ...fields });
 const cut = (session: string, attempts: number) => of(session, { status: "running", attempts });
-const started = (open: readonly TurnRow[], facts: Partial<TurnFacts> = {}) =>
+const started = (open: readonly TurnRow[], facts: Partial<MoveFacts> = {}) =>
   nextMoves(open, { ...FACTS, width: 8, ...facts }).start.map(({ id }) => id);
 
 test("the first of each session starts, and no second one of any", () => {

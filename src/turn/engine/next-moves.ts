@@ -27,7 +27,7 @@ import type { TurnRow } from "../../store/turn.ts";
 const SUSPECT_ATTEMPTS = 3;
 
 /** What is known beside the rows. */
-export interface TurnFacts {
+export interface MoveFacts {
   readonly now: number;
   /** No new work is begun. */
   readonly stopped: boolean;
@@ -52,7 +52,7 @@ interface NextMoves {
 }
 
 /** Decides by the open turns, in their order. Pure. */
-export function nextMoves(open: readonly TurnRow[], facts: TurnFacts): NextMoves {
+export function nextMoves(open: readonly TurnRow[], facts: MoveFacts): NextMoves {
   // Whoever stopped a turn that waits hears of it at once, whatever else is going on. One that was running still has
   // an answer to keep, so it ends where its log is read.
   const unwanted = open.filter((turn) => turn.cancelled === 1 && turn.status !== "running");
@@ -80,7 +80,7 @@ export function suspects(open: readonly TurnRow[]): Set<string> {
 }
 
 /** What to do next in one session, in which nothing runs. */
-function nextIn(turns: readonly TurnRow[], facts: TurnFacts) {
+function nextIn(turns: readonly TurnRow[], facts: MoveFacts) {
   // What waits was sent into a conversation with the answer that was begun.
   const cut = turns.find(isCut);
   if (cut !== undefined) return { start: cut };
@@ -99,7 +99,7 @@ function nextIn(turns: readonly TurnRow[], facts: TurnFacts) {
 }
 
 /** Those that may run beside what runs. */
-function fitting(open: readonly TurnRow[], ready: readonly TurnRow[], { alone, running, width }: TurnFacts): TurnRow[] {
+function fitting(open: readonly TurnRow[], ready: readonly TurnRow[], { alone, running, width }: MoveFacts): TurnRow[] {
   const isAlone = ({ id }: TurnRow) => alone.has(id);
   if (open.some((turn) => isAlone(turn) && running.has(turn.session))) return [];
   const suspected = ready.filter(isAlone).sort((a, b) => b.attempts - a.attempts);

@@ -1,9 +1,13 @@
 import type { ModelMessage, Tool, ToolSet } from "ai";
 import { errorText, PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import { readIdentity } from "../../base/identity.ts";
 import { insist } from "../../work/callback.ts";
 import { encodeJson } from "../../base/json.ts";
 import { MAX_INTERRUPTIONS, type Work, type WorkContext } from "../../work/work.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
+import { BACKGROUND_METADATA } from "../../message/told.ts";
+import type { UIMessage } from "../../message/types.ts";
 import {
   type BackgroundRow,
   countBackgroundCalls,
@@ -13,18 +17,20 @@ import {
   readBackgroundCall,
   restartBackgroundCall,
   returnBackgroundCall,
+  settleBackgroundCall,
 } from "../../store/background-call.ts";
-import { ownerIdOf } from "../../store/session.ts";
+import { MAIN_SESSION, ownerIdOf, readSessionLine } from "../../store/session.ts";
 import { boundPreview, withoutMedia } from "../../tool/bound-output.ts";
 import type { JudgedCall } from "../../tool/call-book.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
 import { toolNamed } from "../../tool/define.ts";
-import type { BackgroundEnd } from "../../tool/receipt.ts";
+import { type BackgroundEnd, describeEnd } from "../../tool/receipt.ts";
 import { type CallOutcome, type EndedCall, failedCall, ToolRunner } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
+import type { Engine } from "../engine/engine.ts";
 import { familyOf } from "../engine/mend.ts";
+import { submitMessages } from "../intake/submissions.ts";
 import { type AskedTurn, isAsked } from "../policy.ts";
-import { settleAndTell } from "./background-end.ts";
 import {
   type BackgroundCall,
   type BackgroundNote,
@@ -398,4 +404,30 @@ export class BackgroundCalls implements StepBackground, Work {
     this.#changed(session);
     if (!this.hasOpen(turnId)) this.#around.over(turnId);
   }
+}
+
+/**
+ * Writes down the end of a call, and has the model of its session answer a message about it, in the caller's transaction.
+ * Where the session is gone there is only the row. @param keep what it returned stays: something else is told.
+ * @returns false when it had ended before: then nothing has changed
+ */
+function settleAndTell(all: Engine, row: BackgroundRow, end: BackgroundEnd, keep: boolean): boolean {
+  const { host } = all;
+  const note = noteOf(row);
+  if (!settleBackgroundCall(host, row, host.clock.now(), keep)) return false;
+  // A view may have been closed since: then those are told who see what it was a view of.
+  const session = [note.session, ownerIdOf(host, note.session)].find((one) => isThere(all, one));
+  if (session === undefined) return true;
+  const { toolCallId, messageId, tool: toolName } = row;
+  const metadata = { [BACKGROUND_METADATA]: { toolCallId, messageId, toolName, status: end.status } };
+  const text = describeEnd(toolCallId, toolName, end);
+  const message: UIMessage = { id: newId("msg"), role: "user", parts: [{ type: "text", text }], metadata };
+  const identity = readIdentity(note.identity);
+  const options = { session, metadata, isBounded: true, ...(identity !== undefined && { identity }) };
+  submitMessages(all, [message], options);
+  return true;
+}
+
+function isThere({ host }: Engine, session: string): boolean {
+  return session === MAIN_SESSION || readSessionLine(host, session) !== undefined;
 }
