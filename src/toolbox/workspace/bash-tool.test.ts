@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { createBashSandbox } from "../sandbox/bash/bash-sandbox.ts";
-import { hasPackage } from "../sandbox/bash/node/pool.ts";
+import { hasPackage } from "../sandbox/bash/node/shell-lane.ts";
 import { MemoryFiles } from "../sandbox/memory-files.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { toolOptionsOf } from "../../tool/define.ts";

@@ -10,6 +10,7 @@ type Edit = readonly [kind: " " | "-" | "+", line: string];
 
 /**
  * What changes from `before` to `after`, as a unified diff with three lines around each change. Empty when nothing does.
+ * Not by jsdiff: where texts differ too much for it, it gives nothing, and without that bound it may take for ever.
  * @throws PerdureError `EFBIG` when one of them has more than 10,000 lines
  */
 export function unifiedDiff(before: string, after: string, names: { readonly a: string; readonly b: string }): string {

@@ -1,12 +1,12 @@
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
+import { LanePool } from "../lane-pool.ts";
 import { resolveLimits } from "../limits.ts";
 import { cleanPath } from "../memory-files.ts";
 import type { LimitName, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { answerCall, callErrorText, type CallScope, toolNames } from "./answer-call.ts";
 import type { BashMount } from "./file-calls.ts";
-import type { LaneEnd, LaneSize } from "./node/lane.ts";
-import type { ShellPool } from "./node/pool.ts";
+import type { LaneEnd, ToShell } from "./node/shell-lane.ts";
 import { logsOf, outcomeOf } from "./outcome.ts";
 import type { Call, RunMessage } from "./protocol.ts";
 
@@ -49,6 +49,8 @@ const DEFAULT_MEMORY_MB = 256;
 const DEFAULT_PYTHON_MB = 128;
 const DEFAULT_IDLE_MS = 60_000;
 const DEFAULT_FILE_BYTES = 32 << 20;
+/** A shell that has run this many scripts is replaced. */
+const RUNS_PER_SHELL = 200;
 /** After a script that went beyond one of these its shell is not used again. */
 const SPENDING: ReadonlySet<LimitName> = new Set(["memory", "wall"]);
 /** Taken by the shell itself. */
@@ -74,15 +76,23 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
   const memoryMB = positive("memoryMB", options.memoryMB ?? DEFAULT_MEMORY_MB);
   const pythonMemoryMB = positive("pythonMemoryMB", options.pythonMemoryMB ?? DEFAULT_PYTHON_MB);
   const idleMs = positive("idleMs", options.idleMs ?? DEFAULT_IDLE_MS);
-  let opening: Promise<ShellPool> | undefined;
+  let opened: LanePool<ToShell, string> | undefined;
   let disposed = false;
   let runs = 0;
-  const pool = (): Promise<ShellPool> =>
-    (opening ??= import("./node/pool.ts").then(({ ShellPool: Pool }) => new Pool(workers, idleMs)));
+  /** A lane that has a heap of so much. Others may be asked for, so that is its kind. */
+  const acquire = async (heapMB: number, signal?: AbortSignal) => {
+    const { openShell } = await import("./node/shell-lane.ts");
+    if (disposed) throw new PerdureError("bad_state", "This sandbox was disposed of.");
+    const pool = (opened ??= new LanePool({
+      ...{ max: workers, warm: 0, idleMs, runsPerLane: RUNS_PER_SHELL },
+      open: (events, kind) => openShell(events, Number(kind), pythonMemoryMB),
+    }));
+    return { pool, lent: await pool.acquire(signal, String(heapMB)) };
+  };
 
   const probe = async (): Promise<Probe> => {
     try {
-      const { hasPackage } = await import("./node/pool.ts");
+      const { hasPackage } = await import("./node/shell-lane.ts");
       if (!hasPackage(PACKAGE))
         return { ok: false, missing: `Install ${PACKAGE} to run shells: npm install ${PACKAGE}` };
     } catch {
@@ -91,25 +101,24 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
     return { ok: true, detail: python ? "Bash and Python in worker threads" : "Bash in worker threads" };
   };
 
-  const runIn = async (
-    request: BashRunRequest,
-    limits: Limits,
-    size: LaneSize,
-  ): Promise<[Outcome, LaneEnd, number]> => {
+  const runIn = async (request: BashRunRequest, limits: Limits): Promise<[Outcome, LaneEnd, number]> => {
     const mounts = mountsOf(request);
     const ended = new AbortController();
     const can = request.can ?? {};
     const scope: CallScope = { can, mounts, maxFileBytes, limits, signal: ended.signal, toolCalls: 0 };
     const message = messageOf(request, { run: runs++, python }, scope, limits);
-    const lane = await (await pool()).take(size, request.signal);
+    const { runInShell } = await import("./node/shell-lane.ts");
+    const { pool, lent } = await acquire(limits.memoryMB, request.signal);
     const answer = (ask: Call): Promise<unknown> =>
       answerCall(ask, scope).catch((thrown: unknown) => Promise.reject(new Error(callErrorText(thrown, ask))));
-    const end = await lane.run(message, answer, request.signal);
+    const end = await runInShell(lent, message, answer, request.signal);
     ended.abort();
     const outcome = end.status === "end" ? outcomeOf(end.end) : end;
     // What the script had taken may be held for a while, and some of it may still run: the next one must not pay for it.
-    if (outcome.status === "limit" && SPENDING.has(outcome.limit)) await lane.close();
-    await (await pool()).giveBack(lane);
+    const isSpent = outcome.status === "limit" && SPENDING.has(outcome.limit);
+    const isUsable = !isSpent && (end.status === "end" || end.status === "error");
+    if (!isUsable) await lent.lane.kill();
+    pool.release(lent, isUsable ? "reuse" : "replace");
     return [outcome, end, scope.toolCalls];
   };
 
@@ -130,7 +139,7 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
       const found = await probe();
       if (!found.ok) return finish({ status: "crashed", message: found.missing });
       try {
-        return finish(...(await runIn(request, limits, { memoryMB: limits.memoryMB, pythonMemoryMB })));
+        return finish(...(await runIn(request, limits)));
       } catch (thrown) {
         if (request.signal?.aborted === true) return finish({ status: "aborted" });
         if (PerdureError.is(thrown, "bad_input")) throw thrown;
@@ -139,14 +148,12 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
     },
     async warm() {
       if (disposed || !(await probe()).ok) return;
-      const shells = await pool();
-      const lane = await shells.take({ memoryMB, pythonMemoryMB });
-      await lane.ready().catch(() => {});
-      await shells.giveBack(lane);
+      const warmed = await acquire(memoryMB).catch(() => undefined);
+      warmed?.pool.release(warmed.lent, "reuse");
     },
     async dispose() {
       disposed = true;
-      await (await opening)?.close();
+      await opened?.dispose();
     },
   };
 }

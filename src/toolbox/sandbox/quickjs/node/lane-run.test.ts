@@ -2,8 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, test } from "vitest";
 import { resolveLimits } from "../../limits.ts";
 import type { ToLane } from "../message.ts";
-import type { Lane, LaneEvents } from "./lane.ts";
-import { LanePool } from "./lane-pool.ts";
+import { type Lane, type LaneEvents, LanePool } from "../../lane-pool.ts";
 import { runInLane, type LaneRunEnd } from "./lane-run.ts";
 
 const current = new AsyncLocalStorage<string>();
@@ -13,7 +12,7 @@ const seen = () => (current.getStore() === undefined ? [] : [current.getStore()]
 /** A lane that says what a test tells it to: what an engine could say that was taken over by its guest. */
 async function withLane(say: (tell: (message: unknown) => void, task: ToLane & { run: number }) => void) {
   let killed = 0;
-  const open = (events: LaneEvents): Lane => {
+  const open = (events: LaneEvents): Lane<ToLane> => {
     queueMicrotask(() => events.message({ type: "ready" }));
     return {
       post: (message) => {
@@ -23,10 +22,10 @@ async function withLane(say: (tell: (message: unknown) => void, task: ToLane & {
       hold: () => undefined,
     };
   };
-  const pool = new LanePool({ max: 1, warm: 0, idleMs: 10, open });
+  const pool = new LanePool({ max: 1, warm: 0, idleMs: 10, runsPerLane: 10, open });
   const called: unknown[] = [];
   // Before whoever runs something in it: lanes are lent to one after the other.
-  const lent = await outside(() => pool.acquire(undefined));
+  const lent = await outside(() => pool.acquire(undefined, undefined));
   const end: LaneRunEnd = await runInLane(pool, lent, {
     job: {
       type: "start",

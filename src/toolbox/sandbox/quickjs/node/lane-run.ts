@@ -11,7 +11,7 @@ import {
   type Used,
 } from "../message.ts";
 import type { HostFunctions } from "./host-functions.ts";
-import type { LanePool, LentLane } from "./lane-pool.ts";
+import type { LanePool, LentLane } from "../../lane-pool.ts";
 
 /** How long a lane has to end a run that was told to stop. Then it is killed. */
 const GRACE_MS = 150;
@@ -60,13 +60,17 @@ export interface LaneRunEnd {
 let nextRun = 1;
 
 /** Runs one job in a borrowed lane, gives the lane back, and tells how it ended. Never rejects. */
-export async function runInLane(pool: LanePool, lent: LentLane, options: LaneRunOptions): Promise<LaneRunEnd> {
+export async function runInLane(
+  pool: LanePool<ToLane>,
+  lent: LentLane<ToLane>,
+  options: LaneRunOptions,
+): Promise<LaneRunEnd> {
   return new Promise((resolve) => new LaneRun(pool, lent, options, resolve).begin());
 }
 
 class LaneRun {
-  readonly #pool: LanePool;
-  readonly #lent: LentLane;
+  readonly #pool: LanePool<ToLane>;
+  readonly #lent: LentLane<ToLane>;
   readonly #options: LaneRunOptions;
   readonly #resolve: (end: LaneRunEnd) => void;
   readonly #run = nextRun++;
@@ -87,7 +91,12 @@ class LaneRun {
   #begun = false;
   #over = false;
 
-  constructor(pool: LanePool, lent: LentLane, options: LaneRunOptions, resolve: (end: LaneRunEnd) => void) {
+  constructor(
+    pool: LanePool<ToLane>,
+    lent: LentLane<ToLane>,
+    options: LaneRunOptions,
+    resolve: (end: LaneRunEnd) => void,
+  ) {
     this.#pool = pool;
     this.#lent = lent;
     this.#options = options;

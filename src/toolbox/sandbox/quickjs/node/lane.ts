@@ -2,24 +2,10 @@ import { spawn } from "node:child_process";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
+import type { Lane, LaneEvents } from "../../lane-pool.ts";
 import type { ToLane } from "../message.ts";
 import { engineFolders } from "./engine.ts";
 import { decodeFrame, encodeFrame, splitFrames } from "./frames.ts";
-
-/** Where one guest at a time runs. Nothing of it is believed: what it says is checked by whoever listens. */
-export interface Lane {
-  post(message: ToLane): void;
-  /** At once and for good. */
-  kill(): Promise<void>;
-  /** Whether it keeps the process alive. */
-  hold(held: boolean): void;
-}
-
-/** Who listens to a lane. `exited` comes once, last. */
-export interface LaneEvents {
-  message(value: unknown): void;
-  exited(reason: string): void;
-}
 
 const entry = new URL(import.meta.url.endsWith(".ts") ? "./lane-entry.ts" : "./lane-entry.js", import.meta.url);
 /** The host's heap in a lane: the guest's own memory is the engine's, outside of it. */
@@ -30,7 +16,7 @@ const PROCESS_STACK_KB = 3_900;
 const ERROR_TAIL = 500;
 
 /** A lane that is a thread of this process. */
-export function threadLane(events: LaneEvents): Lane {
+export function threadLane(events: LaneEvents): Lane<ToLane> {
   const worker = new Worker(entry, {
     env: {},
     argv: [],
@@ -62,7 +48,7 @@ export function threadLane(events: LaneEvents): Lane {
 export function processLane(
   events: LaneEvents,
   wrap: ((argv: readonly string[]) => readonly string[]) | undefined,
-): Lane {
+): Lane<ToLane> {
   const own = dirname(fileURLToPath(entry));
   const plain = [
     process.execPath,

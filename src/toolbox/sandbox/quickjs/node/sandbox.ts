@@ -3,11 +3,11 @@ import { PerdureError } from "../../../../base/error.ts";
 import { resolveLimits } from "../../limits.ts";
 import type { CallAnswerInSandbox, Limits, Probe, RunRequest, RunResult, SandboxSession } from "../../sandbox.ts";
 import type { QuickJsOptions } from "../create.ts";
-import type { LaneAnswer, Used } from "../message.ts";
+import type { LaneAnswer, Used, ToLane } from "../message.ts";
 import { rewriteImports } from "../rewrite-imports.ts";
 import { engineHash, loadEngine } from "./engine.ts";
 import { hostFunctions } from "./host-functions.ts";
-import { LanePool, type LentLane } from "./lane-pool.ts";
+import { LanePool, type LentLane } from "../../lane-pool.ts";
 import { checkAnswers, type LaneRunEnd, runInLane } from "./lane-run.ts";
 import { processLane, threadLane } from "./lane.ts";
 import { toResult } from "./run-result.ts";
@@ -16,6 +16,7 @@ import { QuickJsSession, type RunPlan } from "./session.ts";
 
 const DEFAULT_LANES = 4;
 const DEFAULT_WARM = 1;
+const RUNS_PER_LANE = 2_000;
 const DEFAULT_IDLE_MS = 30_000;
 const NOTHING_USED: Used = { cpuMs: 0, toolCalls: 0, outputBytes: 0 };
 /** Without a key of its own a snapshot is protected against damage, not against those who can write to its place. */
@@ -35,7 +36,7 @@ type Compiled = { readonly ok: true; readonly code: string } | { readonly ok: fa
 /** The sandbox behind `createQuickJsSandbox`. */
 export class QuickJsSandbox {
   readonly #options: QuickJsOptions;
-  readonly #pool: LanePool;
+  readonly #pool: LanePool<ToLane>;
   readonly #key: Uint8Array;
   #disposed = false;
 
@@ -46,6 +47,7 @@ export class QuickJsSandbox {
       max: options.lanes?.max ?? DEFAULT_LANES,
       warm: options.lanes?.warm ?? DEFAULT_WARM,
       idleMs: options.lanes?.idleMs ?? DEFAULT_IDLE_MS,
+      runsPerLane: RUNS_PER_LANE,
       open: (events) => (options.host === "process" ? processLane(events, wrap) : threadLane(events)),
     });
     this.#key = createHash("sha256")
@@ -177,7 +179,7 @@ export class QuickJsSandbox {
       // The first time, the engine is compiled while the lane starts.
       const loading = this.#options.host === "process" ? undefined : loadEngine(plan.limits.memoryMB);
       loading?.catch(() => undefined);
-      const lane = await this.#pool.acquire(plan.signal);
+      const lane = await this.#pool.acquire(plan.signal, undefined);
       const engine = await this.#orGiveBack(lane, loading);
       return await runInLane(this.#pool, lane, { mayPark: false, ...plan, engine });
     } catch (thrown) {
@@ -187,7 +189,7 @@ export class QuickJsSandbox {
     }
   }
 
-  async #orGiveBack<T>(lane: LentLane, awaited: Promise<T> | undefined): Promise<T | undefined> {
+  async #orGiveBack<T>(lane: LentLane<ToLane>, awaited: Promise<T> | undefined): Promise<T | undefined> {
     try {
       return await awaited;
     } catch (thrown) {
