@@ -1,7 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { deleteCell } from "../store/cell.ts";
-import { type MessageRow, readMessage } from "../store/message.ts";
+import { type MessageRow, placesUp, readMessage } from "../store/message.ts";
 import {
   currentSession,
   deleteSessionRow,
@@ -15,13 +15,13 @@ import {
   setName,
   viewsOf,
 } from "../store/session.ts";
-import type { NamedBy } from "../wire/session-types.ts";
+import type { NamedBy, SessionInfo } from "../wire/session-types.ts";
 import { deleteChunksOf } from "../store/stream.ts";
-import { deleteTurnsOf } from "../store/turn.ts";
+import { deleteTurnsOf, messageIdsOf, openTurns, turnsBehind } from "../store/turn.ts";
 import { copyContext, deleteContext } from "../memory/lifecycle.ts";
+import type { Sql } from "../port.ts";
 import type { SessionDesk } from "./session-desk.ts";
-import { refuseDuringTurns, settledEnd } from "./session-turns.ts";
-import { hasMessage } from "./siblings.ts";
+import { hasMessage, newestLeafIn } from "./siblings.ts";
 import { titleTriesKey } from "./titles.ts";
 
 /** How a session is to be made. */
@@ -44,6 +44,8 @@ export interface ForkOptions extends NewSessionOptions {
 const MAX_SESSION_NAME = 200;
 /** What an id may look like: it stands in URLs and in names of cells. */
 const SESSION_ID = /^[\w.-]{1,128}$/;
+/** How many views a session may have. Beyond that the one goes that was not used for the longest time. */
+export const MAX_VIEWS = 100;
 
 /** The row of a session. @throws PerdureError `not_found` */
 export function findSession(desk: Pick<SessionDesk, "store">, id: string): SessionLine {
@@ -67,6 +69,14 @@ export function findMessage(desk: Pick<SessionDesk, "store">, session: SessionLi
   const row = desk.store.blank ? undefined : readMessage(desk.store, messageId);
   if (row !== undefined && hasMessage(desk.store, session, row)) return row;
   throw new PerdureError("not_found", `There is no message "${messageId}" in the session "${session.id}".`);
+}
+
+/** A row as it is shown. */
+export function infoOf({ store, transcripts }: SessionDesk, row: SessionLine): SessionInfo {
+  const { id, name, namedBy, parent, subject, viewOf, createdAt, updatedAt } = row;
+  const forkedAt = row.forkAt === null ? null : (placesUp(store, row.forkAt, 1)[0]?.id ?? null);
+  const current = transcripts.current === id;
+  return { id, name, namedBy, current, parent, forkedAt, subject, viewOf, createdAt, updatedAt };
 }
 
 /** @returns its id. @throws PerdureError `conflict`, `bad_input` */
@@ -169,8 +179,45 @@ export function ownerOf(desk: SessionDesk, id: string): string {
   return findSession(desk, id).viewOf ?? id;
 }
 
+/**
+ * Makes a view of a session: a place of its own in the same tree, for one client that looks at another branch than the
+ * rest. What is said there is said in the session. It is not listed, and ends with {@link closeView}, with its session,
+ * or when there are too many; one with a turn under way stays.
+ * @param at it ends with the newest message under this one. Default: where the session ends.
+ * @returns its id. @throws PerdureError `not_found`
+ */
+export function openView(desk: SessionDesk, session: string, at?: string): string {
+  const { store } = desk;
+  const source = findSession(desk, session);
+  const owner = source.viewOf ?? source.id;
+  const top = at === undefined ? undefined : findMessage(desk, source, at).seq;
+  const leaf = settledEnd(desk, top === undefined ? source.leaf : newestLeafIn(store, source, top), top);
+  const id = newId("view");
+  const gone: string[] = [];
+  desk.commit(() => {
+    // For the first session: its row may not be there yet.
+    if (owner === MAIN_SESSION) insertSession(store, { id: owner }, store.clock.now());
+    insertSession(store, { id, leaf, viewOf: owner }, store.clock.now());
+    const views = viewsOf(store, owner).filter((view) => view.id !== id);
+    if (views.length < MAX_VIEWS) return;
+    const busy = new Set(openTurns(store).map((turn) => turn.session));
+    for (const view of views.slice(MAX_VIEWS - 1)) {
+      if (busy.has(view.id)) continue;
+      deleteView(desk, view.id);
+      gone.push(view.id);
+    }
+  });
+  // What a limit may delete has changed: this one shows it too.
+  desk.transcripts.reload();
+  for (const view of gone) {
+    desk.transcripts.forget(view);
+    desk.told({ kind: "deleted", session: view });
+  }
+  return id;
+}
+
 /** Deletes the row of a view, and how its turns ended, in the caller's transaction. */
-export function deleteView({ store }: SessionDesk, id: string): void {
+function deleteView({ store }: SessionDesk, id: string): void {
   deleteTurnsOf(store, id, store.clock.now());
   deleteChunksOf(store, id);
   deleteSessionRow(store, id);
@@ -188,6 +235,49 @@ export function closeView(desk: SessionDesk, id: string): boolean {
   desk.transcripts.forget(id);
   desk.told({ kind: "deleted", session: id });
   return true;
+}
+
+/**
+ * What a turn reads and writes is the end of its session: that must not be somewhere else all of a sudden.
+ * @throws PerdureError `bad_state`
+ */
+export function refuseDuringTurns(db: Sql, session: string): void {
+  if (!openTurns(db).some((turn) => turn.session === session)) return;
+  throw new PerdureError(
+    "bad_state",
+    `A turn of the session "${session}" is under way or waits. Stop it or wait for it, or open a view.`,
+  );
+}
+
+/** How far up it is looked: only what waits stands behind an answer that is being written. */
+const OPEN_DISTANCE = 200;
+
+/**
+ * The last message up from `leaf` that stays as it is and where it is. Not so an answer that is being written, by a turn
+ * of any session; nor what waits for a turn of its own: the answers before it are yet to be put in front of it.
+ * @param top no further up than this.
+ */
+export function settledEnd(desk: SessionDesk, leaf: number | null, top?: number): number | null {
+  const { store } = desk;
+  const open = Map.groupBy(openTurns(store), (turn) => turn.session);
+  if (leaf === null || open.size === 0) return leaf;
+  const moves = new Set<string>();
+  for (const [session, [first]] of open) {
+    const own = new Set(idsOf(first));
+    // Also what waited until it was stopped.
+    const others = first === undefined ? [] : turnsBehind(store, first);
+    for (const id of others.flatMap(idsOf)) if (!own.has(id)) moves.add(id);
+    const writing = desk.answering(session);
+    if (writing !== undefined) moves.add(writing);
+  }
+  const way = placesUp(store, leaf, OPEN_DISTANCE);
+  const end = top === undefined ? way.length : way.findIndex(({ seq }) => seq === top);
+  const last = way.slice(0, end === -1 ? way.length : end).findLast(({ id }) => moves.has(id));
+  return last === undefined ? leaf : last.parent;
+}
+
+function idsOf(turn: { readonly messageIds: string } | undefined): string[] {
+  return turn === undefined ? [] : messageIdsOf(turn);
 }
 
 function ensureRow({ store }: SessionDesk, id: string): void {

@@ -7,7 +7,7 @@ import { plainSql } from "../../test/support/plain-sql.ts";
 import type { UIMessage } from "../message/types.ts";
 import { insertTurn } from "../store/turn.ts";
 import { SessionManager } from "./session-manager.ts";
-import { MAX_VIEWS } from "./session-views.ts";
+import { MAX_VIEWS } from "./session-changes.ts";
 
 function message(id: string): UIMessage {
   return { id, role: "user", parts: [{ type: "text", text: `text of ${id}` }] };

@@ -14,15 +14,15 @@ import {
   findSession,
   type ForkOptions,
   forkSession,
+  infoOf,
   type NewSessionOptions,
+  openView,
   ownerOf,
   renameSession,
   switchSession,
 } from "./session-changes.ts";
 import { plainDesk, type SessionDesk } from "./session-desk.ts";
-import { infoOf } from "./session-info.ts";
 import { type OwnStore, toSessionStore } from "../store/session-store.ts";
-import { openView } from "./session-views.ts";
 
 /** Tells each session what the app wants of it. May be slow; what it throws fails whoever needs the session. */
 export type ConfigureSession = (session: Session) => unknown;

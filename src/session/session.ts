@@ -23,13 +23,14 @@ import {
   findSession,
   type ForkOptions,
   forkSession,
+  infoOf,
+  refuseDuringTurns,
   renameSession,
+  settledEnd,
 } from "./session-changes.ts";
 import { SessionContext } from "./session-context.ts";
 import type { SessionDesk } from "./session-desk.ts";
-import { infoOf } from "./session-info.ts";
 import type { SessionInfo } from "../wire/session-types.ts";
-import { refuseDuringTurns, settledEnd } from "./session-turns.ts";
 import { hasMessage, newestLeafIn } from "./siblings.ts";
 
 /** Which stretch of a conversation. */
