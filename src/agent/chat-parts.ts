@@ -34,7 +34,7 @@ import { ChatTurns, type RunWording } from "./run/chat-turn-keeper.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { eraseData, finishErasing } from "./session-erase.ts";
 import type { SessionServant, WindowMethods } from "./session-frames.ts";
-import { TitleKeeper, type TitleOptions } from "./title-keeper.ts";
+import { Titles, type TitleOptions } from "./title-keeper.ts";
 import { sessionNow } from "./turn-now.ts";
 
 type Maybe<T> = T | Promise<T>;
@@ -70,7 +70,7 @@ export class ChatParts implements TurnAgent {
   readonly #base: ChatPolicy;
   readonly #repair: (part: Part, message: UIMessage) => Part;
   readonly #feature: ChatFeature;
-  readonly titles: TitleKeeper;
+  readonly titles: Titles;
   readonly restore = new MediaRestore(() => filesOf(this.#own.host));
   /** Set by the class that answers, before anything is asked. */
   answerer: Answerer | undefined;
@@ -102,7 +102,7 @@ export class ChatParts implements TurnAgent {
       () => this.#side,
       () => this.#servant,
     );
-    this.titles = new TitleKeeper({
+    this.titles = new Titles({
       host,
       desk: () => chatSessionDesk(this.room),
       ledger: () => this.steps?.ledger ?? this.#ownLedger,

@@ -3,7 +3,7 @@ import { countCollectionRows, listCollectionRows } from "../store/collection-row
 import { readStored } from "../store/damaged.ts";
 import type { JsonObject } from "../wire/json.ts";
 import type { RowChange, RowCondition } from "../wire/row-frames.ts";
-import type { CollectionKeeper, RowOutcome } from "./collection-keeper.ts";
+import type { CollectionRows, RowOutcome } from "./collection-keeper.ts";
 import { keyOf, rulesFor } from "./collection-rules.ts";
 
 /** A row with what the agent keeps of it. */
@@ -24,13 +24,13 @@ export interface RowEntry<TRow extends object> {
  */
 export class AgentCollection<TRow extends object = JsonObject> {
   readonly name: string;
-  readonly #keeper: CollectionKeeper;
+  readonly #rows: CollectionRows;
 
   /** @internal */
-  constructor(keeper: CollectionKeeper, name: string) {
-    rulesFor(keeper.collections, name);
+  constructor(rows: CollectionRows, name: string) {
+    rulesFor(rows.collections, name);
     this.name = name;
-    this.#keeper = keeper;
+    this.#rows = rows;
   }
 
   get(key: string): TRow | undefined {
@@ -38,13 +38,13 @@ export class AgentCollection<TRow extends object = JsonObject> {
   }
 
   entry(key: string): RowEntry<TRow> | undefined {
-    const row = this.#keeper.read(this.name, key);
+    const row = this.#rows.read(this.name, key);
     return row === undefined || row.value === null ? undefined : entryOf<TRow>({ ...row, value: row.value });
   }
 
   /** The row's version; of a deleted row its last one; 0 of one that never was. For conditions. */
   version(key: string): number {
-    return this.#keeper.read(this.name, key)?.version ?? 0;
+    return this.#rows.read(this.name, key)?.version ?? 0;
   }
 
   /** The rows in the order of their inserts: all, or so many behind the one of this order. */
@@ -54,8 +54,8 @@ export class AgentCollection<TRow extends object = JsonObject> {
 
   /** As {@link AgentCollection.list}, with versions. */
   entries(options: { readonly after?: number; readonly limit?: number } = {}): RowEntry<TRow>[] {
-    if (this.#keeper.life === "") return [];
-    const { host } = this.#keeper;
+    if (this.#rows.life === "") return [];
+    const { host } = this.#rows;
     return listCollectionRows(host, this.name, options).flatMap((row) => {
       const what = `the row ${JSON.stringify(row.key)} of ${JSON.stringify(this.name)}`;
       const value = readStored(host, row.value, what);
@@ -67,7 +67,7 @@ export class AgentCollection<TRow extends object = JsonObject> {
   }
 
   get size(): number {
-    return this.#keeper.life === "" ? 0 : countCollectionRows(this.#keeper.host, this.name);
+    return this.#rows.life === "" ? 0 : countCollectionRows(this.#rows.host, this.name);
   }
 
   /** Adds a row under its key. @throws PerdureError `conflict` when there is one. */
@@ -101,7 +101,7 @@ export class AgentCollection<TRow extends object = JsonObject> {
     readonly when?: readonly RowCondition[];
   }): RowOutcome {
     const changes = write.changes.map((change) => ({ ...change, table: this.name }) as RowChange);
-    return this.#keeper.write({ ...write, changes }, "server");
+    return this.#rows.write({ ...write, changes }, "server");
   }
 
   #change(change: Omit<RowChange, "table" | "value"> & { readonly value?: TRow }): RowOutcome {
@@ -109,7 +109,7 @@ export class AgentCollection<TRow extends object = JsonObject> {
   }
 
   #keyOf(row: TRow): string {
-    return keyOf(rulesFor(this.#keeper.collections, this.name), row);
+    return keyOf(rulesFor(this.#rows.collections, this.name), row);
   }
 }
 

@@ -3,7 +3,7 @@ import { encodeFrame } from "../wire/encode.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { AppliedRowChange, RowWrite } from "../wire/row-frames.ts";
 import { AgentCollection } from "./collection-access.ts";
-import { CollectionKeeper, type RowOutcome, type RowSource } from "./collection-keeper.ts";
+import { CollectionRows, type RowOutcome, type RowSource } from "./collection-keeper.ts";
 import { sendPage, unfollow } from "./collection-pages.ts";
 import { type Collections, isMistake, rowError } from "./collection-rules.ts";
 import type { Connection } from "./connection.ts";
@@ -26,7 +26,7 @@ const ROW_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
 export class CollectionFeature implements Feature {
   readonly #own: OwnAgent;
   readonly #hooks: CollectionHooks;
-  #keeper: CollectionKeeper | undefined;
+  #opened: CollectionRows | undefined;
   #collections: Collections | undefined;
 
   constructor(own: OwnAgent, hooks: CollectionHooks) {
@@ -77,8 +77,8 @@ export class CollectionFeature implements Feature {
     }
   }
 
-  get #rows(): CollectionKeeper {
-    return (this.#keeper ??= new CollectionKeeper(this.#own.host, {
+  get #rows(): CollectionRows {
+    return (this.#opened ??= new CollectionRows(this.#own.host, {
       collections: () => (this.#collections ??= this.#hooks.getCollections()),
       changed: (changes, source) => this.#changed(changes, source),
       connections: () => this.#connections(),

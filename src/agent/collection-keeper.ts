@@ -60,7 +60,7 @@ interface CollectionOwner {
 }
 
 /** The rows of an agent's collections. Keeps nothing in memory, so there is nothing that a rollback could leave wrong. */
-export class CollectionKeeper {
+export class CollectionRows {
   readonly host: AgentHost;
   readonly #owner: CollectionOwner;
 

@@ -9,7 +9,7 @@ import {
   type RowCursor,
   type RowError,
 } from "../wire/row-frames.ts";
-import type { CollectionKeeper } from "./collection-keeper.ts";
+import type { CollectionRows } from "./collection-keeper.ts";
 import { ANY_COLLECTION, requireReadable, rowError } from "./collection-rules.ts";
 import type { Connection } from "./connection.ts";
 
@@ -26,9 +26,9 @@ type Subscribe = Extract<ParsedRowFrame, { kind: "rows-subscribe" }>;
  * Sends the next page to who subscribes. With the last one the client becomes a follower, in the same moment, so that
  * it misses nothing and is told nothing twice. Rows that change between pages come again on a later one.
  */
-export function sendPage(keeper: CollectionKeeper, connection: Connection, frame: Subscribe): void {
-  const { life, seq } = keeper;
-  const { names, refused } = admitted(keeper, connection, frame);
+export function sendPage(rows: CollectionRows, connection: Connection, frame: Subscribe): void {
+  const { life, seq } = rows;
+  const { names, refused } = admitted(rows, connection, frame);
   const reset: string[] = [];
   const cursors = new Map<string, RowCursor>();
   for (const name of names) {
@@ -38,13 +38,13 @@ export function sendPage(keeper: CollectionKeeper, connection: Connection, frame
     if (isStrange) reset.push(name);
     cursors.set(name, isStrange ? 0 : asked);
   }
-  const page = new Page(keeper);
+  const page = new Page(rows);
   // A client may name many that never had a row.
-  const filled = frame.all ? new Set(keeper.names()) : undefined;
+  const filled = frame.all ? new Set(rows.names()) : undefined;
   const isLast =
     life === "" ||
     [...cursors].every(([name, cursor]) => filled?.has(name) === false || page.fill(name, cursor, cursors));
-  const isOpen = frame.all && Object.hasOwn(keeper.collections, ANY_COLLECTION);
+  const isOpen = frame.all && Object.hasOwn(rows.collections, ANY_COLLECTION);
   if (isLast) {
     for (const name of names) cursors.set(name, seq);
     follow(connection, names, frame.all);
@@ -80,13 +80,13 @@ function follow(connection: Connection, admittedNames: readonly string[], all: b
 
 /** What of it the client may follow, and why not the rest. */
 function admitted(
-  keeper: CollectionKeeper,
+  rows: CollectionRows,
   connection: Connection,
   { since, all }: Subscribe,
 ): { readonly names: string[]; readonly refused: Map<string, RowError> } {
   const names: string[] = [];
   const refused = new Map<string, RowError>();
-  const { collections } = keeper;
+  const { collections } = rows;
   const followed = new Set(connection.following.names);
   for (const name of since.keys()) {
     try {
@@ -98,18 +98,18 @@ function admitted(
       names.push(name);
     } catch (thrown) {
       refused.set(name, rowError(thrown));
-      keeper.heardOf(thrown);
+      rows.heardOf(thrown);
     }
   }
   if (!all) return { names, refused };
-  for (const name of new Set([...Object.keys(collections), ...keeper.names()])) {
+  for (const name of new Set([...Object.keys(collections), ...rows.names()])) {
     if (name === ANY_COLLECTION || since.has(name)) continue;
     try {
       requireReadable(collections, name, connection);
       names.push(name);
     } catch (thrown) {
       // "All" is all that it may read.
-      keeper.heardOf(thrown);
+      rows.heardOf(thrown);
     }
   }
   return { names, refused };
@@ -118,24 +118,24 @@ function admitted(
 /** The rows of one page, each as JSON. */
 class Page {
   readonly rows: string[] = [];
-  readonly #keeper: CollectionKeeper;
+  readonly #rows: CollectionRows;
   #length = 0;
 
-  constructor(keeper: CollectionKeeper) {
-    this.#keeper = keeper;
+  constructor(rows: CollectionRows) {
+    this.#rows = rows;
   }
 
   /** Adds rows of a collection and moves its cursor. False: the page is full, and there may be more. */
   fill(name: string, from: RowCursor, cursors: Map<string, RowCursor>): boolean {
     let after = startOf(from);
     for (;;) {
-      const read = rowsChangedAfter(this.#keeper.host, name, after, READ_ROWS);
+      const read = rowsChangedAfter(this.#rows.host, name, after, READ_ROWS);
       for (const row of read) {
         if (this.rows.length >= PAGE_ROWS || this.#length >= PAGE_LENGTH) return false;
         if (row.readable === 1) this.#add(row);
         else
           tellDamage(
-            this.#keeper.host,
+            this.#rows.host,
             `the row ${JSON.stringify(row.key)} of ${JSON.stringify(name)}`,
             "It is not JSON.",
           );

@@ -17,7 +17,7 @@ import type { OwnTurns } from "./run/own-turns.ts";
 import type { RunPolicy } from "./run/run-policy.ts";
 import type { FiberContext, StartFiberResult } from "../work/fiber-view.ts";
 import type { StartFiberOptions } from "../work/fiber-options.ts";
-import { StateKeeper, type StateOwner, type StateSource } from "./state.ts";
+import { StoredState, type StateOwner, type StateSource } from "./state.ts";
 import { type ChildClass, SubAgents } from "./sub-agents.ts";
 
 /** Settings of an agent class: `static override options = { … }`. */
@@ -56,7 +56,7 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
   readonly features: Feature[] = [];
   /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
   readonly waiting = new Map<string, readonly WaitingTurn[]>();
-  readonly state: StateKeeper<State>;
+  readonly state: StoredState<State>;
   readonly runs: AgentRuns;
   readonly mcp: AgentMcp;
   readonly rows: CollectionFeature;
@@ -81,7 +81,7 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
     carryWith(host.context);
     this.host = host;
     this.#agent = agent;
-    this.state = new StateKeeper(host, this);
+    this.state = new StoredState(host, this);
     this.runs = new AgentRuns(this, agent);
     this.mcp = new AgentMcp(this, agent);
     this.rows = new CollectionFeature(this, agent);

@@ -132,15 +132,15 @@ function perform(asked: Asked, ask: SessionOp): unknown {
   }
 }
 
-function attach(asked: Asked, session: string | null): Place {
+function attach(asked: Asked, session: string | null): Whereabouts {
   const { news } = asked.room;
   if (session !== null && !news.knows(session)) throw noSession(session);
   news.move(asked.socket, session ?? undefined);
-  return placeOf(asked);
+  return whereabouts(asked);
 }
 
 /** Where a client is now, what it has to name to come back there, and whose place it is if it is its own. */
-interface Place {
+interface Whereabouts {
   readonly session: string;
   readonly named: string | null;
   readonly viewOf: string | null;
@@ -152,7 +152,7 @@ function windowOf({ window }: SessionServant): WindowMethods {
   throw new PerdureError("bad_state", "Only an agent that extends Think knows what its model reads.");
 }
 
-function placeOf({ room, servant, socket }: Asked): Place {
+function whereabouts({ room, servant, socket }: Asked): Whereabouts {
   const session = room.audience.sessionOf(socket);
   const owner = servant.sessions.ownerOf(session);
   return { session, named: room.audience.of(socket).session ?? null, viewOf: owner === session ? null : owner };
@@ -186,7 +186,7 @@ function previewOf({ parts }: UIMessage): string {
 type Switch = Extract<SessionOp, { op: "switchBranch" }>;
 
 /** A place of its own for one client, which nobody else is moved by. */
-function switchOwn(asked: Asked, here: string, { messageId, named: isNamed }: Switch): Place {
+function switchOwn(asked: Asked, here: string, { messageId, named: isNamed }: Switch): Whereabouts {
   const { room, servant, socket } = asked;
   const { sessions } = servant;
   const owner = sessions.ownerOf(here);
@@ -197,21 +197,21 @@ function switchOwn(asked: Asked, here: string, { messageId, named: isNamed }: Sw
   if (isOwn && !isBusy) sessions.of(here).switchBranch(messageId);
   else view = sessions.openView(here, messageId);
   room.news.move(socket, view);
-  return placeOf(asked);
+  return whereabouts(asked);
 }
 
-function switchAll(asked: Asked, here: string, { messageId, named: isNamed }: Switch): Place {
+function switchAll(asked: Asked, here: string, { messageId, named: isNamed }: Switch): Whereabouts {
   const { sessions } = asked.servant;
   const owner = sessions.ownerOf(here);
   sessions.of(owner).switchBranch(messageId);
-  return owner === here ? placeOf(asked) : join(asked, owner, isNamed);
+  return owner === here ? whereabouts(asked) : join(asked, owner, isNamed);
 }
 
 /** Puts a client where all are who are in a session. */
-function join(asked: Asked, session: string, isNamed: boolean): Place {
+function join(asked: Asked, session: string, isNamed: boolean): Whereabouts {
   const { chat, news } = asked.room;
   news.move(asked.socket, isNamed || session !== chat.transcripts.current ? session : undefined);
-  return placeOf(asked);
+  return whereabouts(asked);
 }
 
 /** Whether a message stands in the conversation as all see it. */

@@ -24,7 +24,7 @@ export interface StateOwner<State> {
  * The agent's one state value: whole, as JSON, in one row. A change is validated, stored, sent to everyone
  * who reads it, and then reported to the agent; if the first two fail, nothing has happened.
  */
-export class StateKeeper<State> {
+export class StoredState<State> {
   readonly #host: AgentHost;
   readonly #owner: StateOwner<State>;
   #loaded = false;

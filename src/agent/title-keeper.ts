@@ -41,7 +41,7 @@ const MAX_OUTPUT_TOKENS = 1_000;
 const MAX_MESSAGES = 12;
 
 /** Lets a model find names for sessions, in the background. What a person wrote is never replaced. */
-export class TitleKeeper {
+export class Titles {
   readonly #deps: TitleDeps;
   readonly #busy = new Map<string, Promise<string | null>>();
   readonly #abort = new AbortController();

@@ -11,7 +11,7 @@ import { readSources, rememberSource } from "./read-sources.ts";
 import { countByChars, type CountTokens, renderBlocks } from "./render.ts";
 import { storedEntries } from "./stored-entries.ts";
 import { readText } from "./stored-text.ts";
-import { contextTools, type ToolDesk } from "./tools.ts";
+import { contextTools, type ToolBlocks } from "./tools.ts";
 import { type BlockWrite, writeBlock } from "./write.ts";
 
 /** What the blocks of a session are told. */
@@ -51,7 +51,7 @@ export class ContextBlocks {
   readonly #session: string;
   readonly #count: CountTokens;
   readonly #failed: (error: unknown) => void;
-  readonly #desk: ToolDesk;
+  readonly #blocks: ToolBlocks;
   /** Those of the code, by label. */
   readonly #declared = new Map<string, Definition>();
   /** Those that were added with a provider. A provider cannot be stored: they end with this life. */
@@ -64,7 +64,7 @@ export class ContextBlocks {
     this.#session = session;
     this.#count = countTokens;
     this.#failed = failed;
-    this.#desk = {
+    this.#blocks = {
       ...{ host, session, count: countTokens },
       definitions: () => this.#definitions(),
       write: async (definition, write) => this.#told(definition, await this.#write(definition, write)),
@@ -226,7 +226,7 @@ export class ContextBlocks {
 
   /** Tools of the AI SDK with which a model uses the blocks: those that some block has use for. */
   tools(): ToolSet {
-    return contextTools(this.#desk);
+    return contextTools(this.#blocks);
   }
 
   async #make(use: (text: string) => string): Promise<string> {
@@ -260,7 +260,7 @@ export class ContextBlocks {
 
   async #write(definition: Definition, write: BlockWrite): Promise<string | undefined> {
     const { label, source } = definition;
-    const content = await writeBlock(this.#desk, definition, write);
+    const content = await writeBlock(this.#blocks, definition, write);
     if (source !== undefined && content !== undefined) rememberSource(this.#host, this.#session, label, content);
     return content;
   }

@@ -64,7 +64,7 @@ export function storedEntries(host: SessionStore, label: string, session: string
       const hits = index().map(({ key, description = "" }) => {
         const content = load(key) ?? "";
         const words = [...wordsOf(`${key} ${description} ${content}`)];
-        return { key, content, found: new Set(wanted.places(words).map(({ term }) => term)).size };
+        return { key, content, found: new Set(wanted.spots(words).map(({ term }) => term)).size };
       });
       return hits
         .filter(({ found }) => found > 0)

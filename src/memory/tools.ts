@@ -6,10 +6,10 @@ import { askProvider, textFrom, WORK_MS } from "./ask-provider.ts";
 import { type Definition, isKeyed, isWritable, MAX_CONTENT_CHARS } from "./definition.ts";
 import { loadedKeys, noteLoaded, noteUnloaded } from "./loaded.ts";
 import type { ContextHit } from "./provider.ts";
-import { type BlockWrite, checkKey, type Place } from "./write.ts";
+import { type BlockWrite, checkKey, type BlockStore } from "./write.ts";
 
 /** What the tools need of the blocks. */
-export interface ToolDesk extends Place {
+export interface ToolBlocks extends BlockStore {
   definitions(): readonly Definition[];
   /** As `writeBlock`. @returns what the model is told */
   write(definition: Definition, write: BlockWrite): Promise<string>;
@@ -33,19 +33,19 @@ const key = { type: "string", description: "The key of the entry." } as const;
  * Tools with which a model uses the blocks; only those that some block has use for. Their descriptions name no block, so
  * that they stay the same while blocks come and go. What goes wrong is thrown, as a sentence that the model can act on.
  */
-export function contextTools(desk: ToolDesk): ToolSet {
-  const definitions = desk.definitions();
+export function contextTools(blocks: ToolBlocks): ToolSet {
+  const definitions = blocks.definitions();
   const tools: ToolSet = {};
-  if (definitions.some(isWritable)) tools.set_context = setContext(desk);
+  if (definitions.some(isWritable)) tools.set_context = setContext(blocks);
   if (definitions.some(canLoad)) {
-    tools.load_context = loadContext(desk);
-    tools.unload_context = unloadContext(desk);
+    tools.load_context = loadContext(blocks);
+    tools.unload_context = unloadContext(blocks);
   }
-  if (definitions.some(canSearch)) tools.search_context = searchContext(desk);
+  if (definitions.some(canSearch)) tools.search_context = searchContext(blocks);
   return tools;
 }
 
-function setContext(desk: ToolDesk) {
+function setContext(blocks: ToolBlocks) {
   return tool({
     description:
       "Writes to a writable context block, to remember something. It is kept when the conversation moves on. " +
@@ -68,11 +68,11 @@ function setContext(desk: ToolDesk) {
     }),
     execute: async (input: unknown, { idempotencyKey }: CallOptions) => {
       const given = argumentsOf(input);
-      const definition = blockOf(desk, given, isWritable, "can be written");
+      const definition = blockOf(blocks, given, isWritable, "can be written");
       const action = text(given, "action") ?? "replace";
       if (action !== "replace" && action !== "append")
         throw new PerdureError("bad_input", `"action" must be "replace" or "append", not ${JSON.stringify(action)}.`);
-      return desk.write(definition, {
+      return blocks.write(definition, {
         content: needed(given, "content"),
         action,
         // Models fill in what they need not: an empty key is none.
@@ -84,25 +84,25 @@ function setContext(desk: ToolDesk) {
   });
 }
 
-function loadContext(desk: ToolDesk) {
+function loadContext(blocks: ToolBlocks) {
   return tool({
     description: "Reads the text behind a key of a loadable context block.",
     inputSchema: keyed(),
     execute: async (input: unknown, { toolCallId, idempotencyKey }: CallOptions) => {
       const given = argumentsOf(input);
-      const definition = blockOf(desk, given, canLoad, "can be loaded from");
+      const definition = blockOf(blocks, given, canLoad, "can be loaded from");
       const { label, source } = definition;
       const key = checkKey(label, text(given, "key"));
       const what = `Loading ${JSON.stringify(key)} of the block "${label}"`;
-      const found = await askProvider(desk.host.clock, WORK_MS, what, () => source?.load?.(key));
+      const found = await askProvider(blocks.host.clock, WORK_MS, what, () => source?.load?.(key));
       if (found === undefined || found === null) throw noSuchKey(label, key);
-      noteLoaded(desk.host, desk.session, { label, key, call: idempotencyKey ?? toolCallId });
+      noteLoaded(blocks.host, blocks.session, { label, key, call: idempotencyKey ?? toolCallId });
       return cut(textFrom(what, found), MAX_CONTENT_CHARS);
     },
   });
 }
 
-function unloadContext(desk: ToolDesk) {
+function unloadContext(blocks: ToolBlocks) {
   return tool({
     description:
       "Says that a text which load_context gave is not needed any more. It leaves the conversation when that is " +
@@ -110,11 +110,11 @@ function unloadContext(desk: ToolDesk) {
     inputSchema: keyed(),
     execute: async (input: unknown) => {
       const given = argumentsOf(input);
-      const { label } = blockOf(desk, given, canLoad, "can be loaded from");
+      const { label } = blockOf(blocks, given, canLoad, "can be loaded from");
       const key = checkKey(label, text(given, "key"));
-      if (noteUnloaded(desk.host, desk.session, label, key) > 0)
+      if (noteUnloaded(blocks.host, blocks.session, label, key) > 0)
         return `${JSON.stringify(key)} of "${label}" leaves the conversation when it is compacted next.`;
-      const loaded = loadedKeys(desk.host, desk.session).filter((one) => one.label === label);
+      const loaded = loadedKeys(blocks.host, blocks.session).filter((one) => one.label === label);
       const keys = [...new Set(loaded.map((one) => JSON.stringify(one.key)))].join(", ");
       throw new PerdureError(
         "not_found",
@@ -125,7 +125,7 @@ function unloadContext(desk: ToolDesk) {
   });
 }
 
-function searchContext(desk: ToolDesk) {
+function searchContext(blocks: ToolBlocks) {
   return tool({
     description: `Looks through a searchable context block. Gives the ${MAX_HITS} entries that fit best.`,
     inputSchema: jsonSchema<unknown>({
@@ -136,13 +136,13 @@ function searchContext(desk: ToolDesk) {
     }),
     execute: async (input: unknown) => {
       const given = argumentsOf(input);
-      const { label, source } = blockOf(desk, given, canSearch, "can be searched");
+      const { label, source } = blockOf(blocks, given, canSearch, "can be searched");
       const query = needed(given, "query").trim();
       if (query === "" || query.length > MAX_QUERY_CHARS)
         throw new PerdureError("bad_input", `"query" must have between 1 and ${MAX_QUERY_CHARS} characters.`);
       const what = `Searching the block "${label}"`;
       const options = { limit: MAX_HITS };
-      const found = await askProvider(desk.host.clock, WORK_MS, what, () => source?.search?.(query, options));
+      const found = await askProvider(blocks.host.clock, WORK_MS, what, () => source?.search?.(query, options));
       return hitsOf(what, found);
     },
   });
@@ -201,13 +201,13 @@ function needed(given: Record<string, unknown>, name: string): string {
 }
 
 function blockOf(
-  desk: ToolDesk,
+  blocks: ToolBlocks,
   given: Record<string, unknown>,
   can: (definition: Definition) => boolean,
   what: string,
 ): Definition {
   const wanted = needed(given, "label");
-  const definitions = desk.definitions();
+  const definitions = blocks.definitions();
   const found = definitions.find(({ label }) => label === wanted);
   if (found !== undefined && can(found)) return found;
   const names = definitions

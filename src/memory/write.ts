@@ -9,7 +9,7 @@ import type { StoredEntries } from "./stored-entries.ts";
 import { changeText } from "./stored-text.ts";
 
 /** Where the blocks of a session live. */
-export interface Place {
+export interface BlockStore {
   readonly host: SessionStore;
   readonly session: string;
   readonly count: CountTokens;
@@ -37,17 +37,21 @@ const writers = new WeakMap<SessionStore, Map<string, Promise<unknown>>>();
  * @returns the whole text of the block now; undefined for one that has keys
  * @throws PerdureError `read_only`, `bad_input`, `limit`, `provider_failed`, `timeout`
  */
-export async function writeBlock(place: Place, definition: Definition, write: BlockWrite): Promise<string | undefined> {
+export async function writeBlock(
+  store: BlockStore,
+  definition: Definition,
+  write: BlockWrite,
+): Promise<string | undefined> {
   const { label, source } = definition;
   if (definition.entries !== undefined) return changeEntry(definition, definition.entries, write);
-  if (isKeyed(definition)) return inTurn(place.host, label, () => writeEntry(place, definition, write));
+  if (isKeyed(definition)) return inTurn(store.host, label, () => writeEntry(store, definition, write));
   if (write.key !== undefined) {
     throw new PerdureError("bad_input", `The block "${label}" is one text without keys. Leave "key" out.`);
   }
-  if (source !== undefined) return inTurn(place.host, label, () => writeSource(place, definition, source, write));
-  const key = cellOf.block(label, definition.shared ? undefined : place.session);
-  const change = (before: string = definition.initial) => checked(place, definition, joined(before, write));
-  return changeText(place.host, key, change, write.call);
+  if (source !== undefined) return inTurn(store.host, label, () => writeSource(store, definition, source, write));
+  const key = cellOf.block(label, definition.shared ? undefined : store.session);
+  const change = (before: string = definition.initial) => checked(store, definition, joined(before, write));
+  return changeText(store.host, key, change, write.call);
 }
 
 /** Runs `work` when all that came before for this block has ended. */
@@ -66,7 +70,7 @@ async function inTurn<T>(host: SessionStore, label: string, work: () => Promise<
 }
 
 async function writeSource(
-  place: Place,
+  store: BlockStore,
   definition: Definition,
   source: Source,
   write: BlockWrite,
@@ -74,11 +78,11 @@ async function writeSource(
   const { set } = source;
   const { label } = definition;
   if (set === undefined) throw readOnly(label);
-  const { clock } = place.host;
+  const { clock } = store.host;
   const reading = `Reading the block "${label}", to add to it,`;
   const before =
     write.action === "append" ? textFrom(reading, await askProvider(clock, WORK_MS, reading, () => source.get())) : "";
-  const content = checked(place, definition, joined(before, write));
+  const content = checked(store, definition, joined(before, write));
   await askProvider(clock, WORK_MS, `Writing the block "${label}"`, () => set(content));
   return content;
 }
@@ -88,12 +92,12 @@ function changeEntry({ label }: Definition, entries: StoredEntries, write: Block
   entries.change(key, (before = "") => checkLength(label, joined(before, write)), write);
 }
 
-async function writeEntry(place: Place, definition: Definition, write: BlockWrite): Promise<undefined> {
+async function writeEntry(store: BlockStore, definition: Definition, write: BlockWrite): Promise<undefined> {
   const { label, source } = definition;
   if (source?.setEntry === undefined) throw readOnly(label);
   const { load, setEntry } = source;
   const key = checkKey(label, write.key);
-  const { clock } = place.host;
+  const { clock } = store.host;
   let before = "";
   if (write.action === "append") {
     if (load === undefined) {
@@ -122,7 +126,7 @@ function joined(before: string, { action, content }: BlockWrite): string {
   return before.endsWith("\n") ? before + text : `${before}\n${text}`;
 }
 
-function checked({ count }: Place, { label, maxTokens }: Definition, content: string): string {
+function checked({ count }: BlockStore, { label, maxTokens }: Definition, content: string): string {
   checkLength(label, content);
   const tokens = count(content);
   if (maxTokens === undefined || tokens <= maxTokens) return content;

@@ -1,4 +1,4 @@
-import type { Place, SearchQuery } from "./search-query.ts";
+import type { Spot, SearchQuery } from "./search-query.ts";
 import { type Word, wordsOf } from "./words.ts";
 
 /** About how long an excerpt is, in characters, without its marks. */
@@ -16,14 +16,14 @@ export function excerptOf(text: string, query: SearchQuery): string | undefined 
   // So that what stands in marks is what was found, and nothing else.
   const plain = text.normalize("NFC").replaceAll(MARK, "").replace(/\s+/g, " ").trim();
   const words = [...wordsOf(plain)];
-  const places = query.places(words).sort((a, b) => a.start - b.start || b.end - a.end);
-  const best = bestPlace(places, words);
+  const spots = query.spots(words).sort((a, b) => a.start - b.start || b.end - a.end);
+  const best = bestSpot(spots, words);
   if (best === undefined) return undefined;
   const anchor = words[best.start]?.start ?? 0;
   const [from, to] = cutAround(plain, anchor);
   let piece = from > 0 ? "…" : "";
   let at = from;
-  for (const { start, end } of places) {
+  for (const { start, end } of spots) {
     const [first, last] = [words[start], words[end]];
     if (first === undefined || last === undefined || first.start < at || first.start >= to) continue;
     const stop = Math.min(last.end, to);
@@ -40,21 +40,21 @@ export function beginningOf(text: string): string {
   return to < plain.length ? `${plain.slice(0, to)}…` : plain;
 }
 
-/** The place behind which most different things follow. */
-function bestPlace(places: readonly Place[], words: readonly Word[]): Place | undefined {
-  let [best] = places;
+/** The spot behind which most different things follow. */
+function bestSpot(spots: readonly Spot[], words: readonly Word[]): Spot | undefined {
+  let [best] = spots;
   let most = 1;
-  for (const [at, place] of places.entries()) {
-    const reach = (words[place.start]?.start ?? 0) + LENGTH - BEFORE;
+  for (const [at, spot] of spots.entries()) {
+    const reach = (words[spot.start]?.start ?? 0) + LENGTH - BEFORE;
     const terms = new Set<number>();
-    for (let next = at; next < places.length; next++) {
-      const other = places[next];
+    for (let next = at; next < spots.length; next++) {
+      const other = spots[next];
       if (other === undefined || (words[other.end]?.end ?? 0) > reach) break;
       terms.add(other.term);
     }
     if (terms.size <= most) continue;
     most = terms.size;
-    best = place;
+    best = spot;
   }
   return best;
 }

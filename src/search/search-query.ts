@@ -27,12 +27,12 @@ export interface TermMatch {
 export interface SearchQuery {
   /** Ways to look for it, the strictest first. Each matches at least what the one before it does. */
   readonly matches: readonly TermMatch[];
-  /** The places of what was looked for among the words of a text: for each, which term, and the first and last word. */
-  places(words: readonly Word[]): Place[];
+  /** The spots of what was looked for among the words of a text: for each, which term, and the first and last word. */
+  spots(words: readonly Word[]): Spot[];
 }
 
 /** A place where something was found. */
-export interface Place {
+export interface Spot {
   readonly term: number;
   readonly start: number;
   readonly end: number;
@@ -66,9 +66,9 @@ export function parseQuery(query: unknown, loose: boolean): SearchQuery {
   const ways = [[...terms, last], begun, forms].map((one) => ({ terms: one, isLoose: false }));
   return {
     matches: [...ways, ...(loose ? [{ terms: pairs, isLoose: true }] : [])],
-    places(words) {
-      const places = placesOf(forms, words);
-      return places.length > 0 ? places : placesOf(pairs, words);
+    spots(words) {
+      const spots = spotsOf(forms, words);
+      return spots.length > 0 ? spots : spotsOf(pairs, words);
     },
   };
 }
@@ -110,8 +110,8 @@ function quoted({ keys, open }: Term): string {
   return `"${keys.join(" ").replaceAll('"', '""')}"${open ? " *" : ""}`;
 }
 
-function placesOf(terms: readonly Term[], words: readonly Word[]): Place[] {
-  const places: Place[] = [];
+function spotsOf(terms: readonly Term[], words: readonly Word[]): Spot[] {
+  const spots: Spot[] = [];
   for (const [term, { keys, open }] of terms.entries()) {
     for (let start = 0; start + keys.length <= words.length; start++) {
       const end = start + keys.length - 1;
@@ -119,8 +119,8 @@ function placesOf(terms: readonly Term[], words: readonly Word[]): Place[] {
         const word = words[start + at]?.key ?? "";
         return open && start + at === end ? word.startsWith(key) : word === key;
       });
-      if (fits) places.push({ term, start, end });
+      if (fits) spots.push({ term, start, end });
     }
   }
-  return places;
+  return spots;
 }

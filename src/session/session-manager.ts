@@ -5,7 +5,7 @@ import { toDollars } from "../ledger/charge.ts";
 import type { UsageTotals } from "../ledger/ledger.ts";
 import { type SearchOptions, SessionSearch } from "../search/search.ts";
 import type { SearchHit, SessionInfo } from "../wire/session-types.ts";
-import { type AppendOptions, Session, type SessionKeeper } from "./session.ts";
+import { type AppendOptions, Session, type OpenSessions } from "./session.ts";
 import {
   clearSession,
   closeView,
@@ -36,7 +36,7 @@ interface Open {
 }
 
 /** The sessions of an agent, or of a database without one. */
-export class SessionManager implements SessionKeeper {
+export class SessionManager implements OpenSessions {
   readonly #desk: SessionDesk;
   readonly #configure: ConfigureSession | undefined;
   /** The one that was asked for last is last. */

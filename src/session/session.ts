@@ -50,7 +50,7 @@ export interface AppendOptions {
 }
 
 /** Who keeps the sessions of an agent. */
-export interface SessionKeeper {
+export interface OpenSessions {
   of(id: string): Session;
   /** What the app configures for a session has run. */
   configured(id: string): Promise<void>;
@@ -68,23 +68,23 @@ const PAGE = 128;
 export class Session extends SessionContext {
   readonly id: string;
   readonly #desk: SessionDesk;
-  readonly #keeper: SessionKeeper;
+  readonly #sessions: OpenSessions;
   readonly #owner: string;
 
   /** Made by a `SessionManager`. @throws PerdureError `not_found` */
-  constructor(desk: SessionDesk, keeper: SessionKeeper, id: string) {
+  constructor(desk: SessionDesk, sessions: OpenSessions, id: string) {
     const owner = findSession(desk, id).viewOf ?? id;
     super({
       store: desk.store,
       session: id,
       countTokens: desk.countTokens,
-      owner: () => (owner === id ? undefined : keeper.of(owner)),
-      configured: () => keeper.configured(owner),
+      owner: () => (owner === id ? undefined : sessions.of(owner)),
+      configured: () => sessions.configured(owner),
       failed: (error) => desk.failed(error),
     });
     this.id = id;
     this.#desk = desk;
-    this.#keeper = keeper;
+    this.#sessions = sessions;
     this.#owner = owner;
   }
 
@@ -272,7 +272,7 @@ export class Session extends SessionContext {
 
   /** A session of its own that has all of this one, up to a message. It costs the same however long that is. */
   fork(options: ForkOptions = {}): Session {
-    return this.#keeper.of(forkSession(this.#desk, this.id, options));
+    return this.#sessions.of(forkSession(this.#desk, this.id, options));
   }
 
   // Pins

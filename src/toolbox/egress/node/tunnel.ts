@@ -9,7 +9,7 @@ import { reasonOf } from "./exchange.ts";
 import { holdTo, pin, type Pinned } from "./pin.ts";
 import { answerPlainly, refusalOf } from "./proxy-answer.ts";
 
-interface Place {
+interface Endpoint {
   readonly host: string;
   readonly port: number;
 }
@@ -31,8 +31,8 @@ export async function openTunnel(
   let leave = () => {};
   try {
     leave = await engine.admission.enter(deadline.signal);
-    const { place, pinned } = await decide(engine, request.url ?? "", deadline.signal);
-    const server = await dial(place, pinned, deadline.signal);
+    const { endpoint, pinned } = await decide(engine, request.url ?? "", deadline.signal);
+    const server = await dial(endpoint, pinned, deadline.signal);
     if (client.destroyed) {
       server.destroy();
       leave();
@@ -55,35 +55,35 @@ async function decide(
   engine: Engine,
   authority: string,
   signal: AbortSignal,
-): Promise<{ place: Place; pinned: Pinned }> {
+): Promise<{ endpoint: Endpoint; pinned: Pinned }> {
   const refuse = (reason: string) => {
     tell(engine.onDecision, { ...shown(authority.slice(0, 300)), allowed: false, reason });
     return new PerdureError("not_allowed", reason);
   };
-  const place = readAuthority(authority);
-  if (place === undefined) throw refuse("CONNECT needs a host and a port, such as example.com:443.");
-  const verdict = engine.policy.tunnel(place.host, place.port);
+  const endpoint = readAuthority(authority);
+  if (endpoint === undefined) throw refuse("CONNECT needs a host and a port, such as example.com:443.");
+  const verdict = engine.policy.tunnel(endpoint.host, endpoint.port);
   if (!verdict.allowed) throw refuse(verdict.reason);
-  const pinned = await pin(engine, place.host, place.port, signal);
+  const pinned = await pin(engine, endpoint.host, endpoint.port, signal);
   if (typeof pinned === "string") throw refuse(pinned);
   const [address] = pinned.addresses;
-  const where = shown(hostAndPort(place.host, place.port));
+  const where = shown(hostAndPort(endpoint.host, endpoint.port));
   tell(engine.onDecision, { ...where, allowed: true, rule: verdict.rule, ...(address !== undefined && { address }) });
-  return { place, pinned };
+  return { endpoint, pinned };
 }
 
 function shown(url: string) {
   return { via: "tunnel", method: "CONNECT", url, hop: 0 } as const;
 }
 
-function readAuthority(authority: string): Place | undefined {
+function readAuthority(authority: string): Endpoint | undefined {
   const [, portText] = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#\\[\]]+):(\d{1,5})$/i.exec(authority) ?? [];
   if (portText === undefined) return undefined;
   const target = parseTarget(`https://${authority}/`);
   return "fault" in target ? undefined : { host: target.host, port: target.port };
 }
 
-function dial({ host, port }: Place, pinned: Pinned, signal: AbortSignal): Promise<Socket> {
+function dial({ host, port }: Endpoint, pinned: Pinned, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const server = connect({ host, port, lookup: pinned.lookup, autoSelectFamily: true, allowHalfOpen: true, signal });
     holdTo(server, pinned);

@@ -28,19 +28,19 @@ export function keyText(name: string): string {
   return IDENTIFIER.test(name) ? name : JSON.stringify(name);
 }
 
-interface Place {
+interface Position {
   readonly root: unknown;
   readonly depth: number;
   /** The references that led here. */
   readonly refs: readonly string[];
-  /** Shared by all places of one schema. */
+  /** Shared by all positions of one schema. */
   readonly left: { schemas: number };
 }
 
-function typeOf(schema: unknown, place: Place): string {
+function typeOf(schema: unknown, position: Position): string {
   if (!isRecord(schema)) return schema === false ? "never" : "unknown";
-  if (place.depth > DEEPEST || --place.left.schemas < 0) return "unknown";
-  const inside: Place = { ...place, depth: place.depth + 1 };
+  if (position.depth > DEEPEST || --position.left.schemas < 0) return "unknown";
+  const inside: Position = { ...position, depth: position.depth + 1 };
   if (typeof schema.$ref === "string") return referred(schema.$ref, inside);
   if ("const" in schema) return literal(schema.const);
   if (Array.isArray(schema.enum)) return choices(schema.enum.map(literal));
@@ -52,7 +52,7 @@ function typeOf(schema: unknown, place: Place): string {
     return [...new Set(schema.allOf.map((one: unknown) => grouped(typeOf(one, inside))))].join(" & ") || "unknown";
   }
   if (Array.isArray(schema.type)) {
-    return choices(schema.type.map((type: unknown) => typeOf({ ...schema, type }, place)));
+    return choices(schema.type.map((type: unknown) => typeOf({ ...schema, type }, position)));
   }
   switch (schema.type) {
     case "string":
@@ -71,37 +71,37 @@ function typeOf(schema: unknown, place: Place): string {
   }
 }
 
-function referred(ref: string, place: Place): string {
-  if (!ref.startsWith("#/") || place.refs.includes(ref)) return "unknown";
-  let found: unknown = place.root;
+function referred(ref: string, position: Position): string {
+  if (!ref.startsWith("#/") || position.refs.includes(ref)) return "unknown";
+  let found: unknown = position.root;
   for (const step of ref.slice(2).split("/")) {
     const key = decodeStep(step);
     found = isRecord(found) && Object.hasOwn(found, key) ? found[key] : undefined;
   }
-  return typeOf(found, { ...place, refs: [...place.refs, ref] });
+  return typeOf(found, { ...position, refs: [...position.refs, ref] });
 }
 
 function decodeStep(step: string): string {
   return step.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-function listText(schema: Record<string, unknown>, place: Place): string {
+function listText(schema: Record<string, unknown>, position: Position): string {
   const tuple = Array.isArray(schema.prefixItems) ? schema.prefixItems : schema.items;
-  if (Array.isArray(tuple)) return `[${tuple.map((one: unknown) => typeOf(one, place)).join(", ")}]`;
-  return `${grouped(typeOf(schema.items, place))}[]`;
+  if (Array.isArray(tuple)) return `[${tuple.map((one: unknown) => typeOf(one, position)).join(", ")}]`;
+  return `${grouped(typeOf(schema.items, position))}[]`;
 }
 
-function objectText(schema: Record<string, unknown>, place: Place): string {
+function objectText(schema: Record<string, unknown>, position: Position): string {
   const { properties, additionalProperties } = schema;
   const fields = isRecord(properties) ? Object.entries(properties) : [];
   if (fields.length === 0) {
-    return isRecord(additionalProperties) ? `Record<string, ${typeOf(additionalProperties, place)}>` : "{}";
+    return isRecord(additionalProperties) ? `Record<string, ${typeOf(additionalProperties, position)}>` : "{}";
   }
   const required = new Set(Array.isArray(schema.required) ? (schema.required as unknown[]) : []);
   const shown = fields.slice(0, MOST_FIELDS).map(([name, field]) => {
     const comment = isRecord(field) ? commentText(field.description) : "";
     const optional = required.has(name) ? "" : "?";
-    return `${keyText(name)}${optional}: ${typeOf(field, place)}${comment === "" ? "" : ` /* ${comment} */`}`;
+    return `${keyText(name)}${optional}: ${typeOf(field, position)}${comment === "" ? "" : ` /* ${comment} */`}`;
   });
   if (fields.length > MOST_FIELDS) shown.push(`/* ${fields.length - MOST_FIELDS} more */`);
   return `{ ${shown.join("; ")} }`;
