@@ -4,7 +4,7 @@
 export { Agent } from "./agent/agent.ts";
 export type { AgentOptions, AgentOptions as AgentStaticOptions } from "./agent/parts.ts";
 export { callable, type CallableOptions, type CallableOptions as CallableMetadata } from "./agent/callable.ts";
-export { StreamingResponse } from "./agent/streaming-response.ts";
+export { StreamingResponse } from "./agent/rpc.ts";
 export type { Act, ActEffect, ActTarget, Caller, RequestCaller } from "./agent/authorize.ts";
 export { Connection, type ConnectionContext, type WSMessage } from "./agent/connection.ts";
 export type { StateSource } from "./agent/state.ts";

@@ -6,7 +6,7 @@ import type { Follower } from "../../live/broadcast.ts";
 import { toMessages } from "../../message/input.ts";
 import { tryParseJson } from "../../base/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
-import type { UIMessage } from "../../message/types.ts";
+import { isToolPart, type UIMessage } from "../../message/types.ts";
 import { parseMessage } from "../../message/validate.ts";
 import type { AgentHost } from "../../port.ts";
 import { endRun, insertRun, openRuns, readRun, runOfTurn, type RunRow, setRunTurns } from "../../store/run.ts";
@@ -20,7 +20,6 @@ import { parentPath } from "../sub-agents.ts";
 import { askAbove } from "./ask-above.ts";
 import { ChildProgress } from "./child-progress.ts";
 import { nextRunMove, type RunMove } from "./child-state.ts";
-import { deniedChunks } from "./denied-chunks.ts";
 import { storeEnd } from "./run-ends.ts";
 import type {
   AgentToolChildHooks,
@@ -390,4 +389,16 @@ function toMessage(given: string | UIMessage, runId: string): UIMessage {
     parts: [{ type: "text", text: given }],
     metadata: { agentToolRunId: runId },
   };
+}
+
+/**
+ * What tells those who follow a run of calls that were not allowed. No turn says so: it is in the message only, and
+ * they see no messages. Not stored, and the same again changes nothing.
+ */
+function deniedChunks(answer: UIMessage | undefined): AgentToolChunk[] {
+  return (answer?.parts ?? []).flatMap((part) =>
+    isToolPart(part) && part.state === "output-denied"
+      ? [{ sequence: undefined, body: JSON.stringify({ type: "tool-output-denied", toolCallId: part.toolCallId }) }]
+      : [],
+  );
 }

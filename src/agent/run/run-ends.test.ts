@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AgentRunStatus } from "../../store/agent-run.ts";
-import { endOf, nextStatus } from "./parent-state.ts";
+import { endOf, nextStatus } from "./run-ends.ts";
 import type { AgentToolRunInspection, AgentToolTerminalStatus } from "./types.ts";
 
 const ends: readonly AgentToolTerminalStatus[] = ["completed", "error", "aborted", "interrupted"];
