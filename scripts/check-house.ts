@@ -6,7 +6,7 @@ const MAX_LADDER = 3;
 /** The most symbols by which classes that users extend reach each other; all plain names belong to those users. */
 const MAX_SYMBOLS = 5;
 /** Where such symbols are. */
-const SYMBOL_PLACES = /^src\/(?:agent\/|port\.ts$)/;
+const SYMBOL_PLACES = /^src\/(?:agent\/|parts\/|port\.ts$)/;
 
 /** Classes of `src/` stand on at most two others, and the agent classes share few symbols. */
 export function checkHouse(root: string): string[] {

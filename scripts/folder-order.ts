@@ -17,6 +17,7 @@ export const folderOrder: readonly Place[] = [
   { name: "stub.ts", what: "the type of an agent that is called from elsewhere" },
   { name: "message", what: "pure: what a message and its parts are" },
   { name: "wire", what: "pure: frames in and out, addresses, close codes" },
+  { name: "door", what: "the ways in: connections, routes over HTTP, and who may do what" },
   { name: "store", what: "tables and migrations; one file per table; the only SQL" },
   { name: "search", what: "full-text search in conversations" },
   { name: "ledger", what: "model calls, budgets, prices, and who pays" },
@@ -35,7 +36,10 @@ export const folderOrder: readonly Place[] = [
     name: "turn",
     what: "a turn: `intake/` is the way in, `engine/` its life from start to end, `step/` the step loop of `Think`",
   },
-  { name: "live", what: "streams to clients: broadcast, replay, resume handshake, server-sent events" },
+  {
+    name: "live",
+    what: "a chat and its clients: broadcast, replay, resume handshake, sessions; `http/` without a socket",
+  },
   {
     name: "toolbox/sandbox",
     what: "where code of a model runs: QuickJS, bash, npm packages, a jailed process, a browser",
@@ -50,9 +54,10 @@ export const folderOrder: readonly Place[] = [
     what: "conversations at Telegram, Slack and the like: what comes from there, what is delivered there",
   },
   {
-    name: "agent",
-    what: "`Agent`, `AIChatAgent` and `Think`, what users extend; who may do what; HTTP; runs of other agents",
+    name: "parts",
+    what: "what agents are made of, each with its rows and frames: chat, MCP, tasks, files; `runs/` of children, `rows/` of collections",
   },
+  { name: "agent", what: "`Agent`, `AIChatAgent` and `Think`, what users extend, and how a host has them" },
   { name: "host", what: "what implements the port: lives, gate, sockets; `node/` has files, HTTP and `ws`" },
   // Stands alone, and runs in browsers: usable without an agent. Of agents it knows the frames.
   {

@@ -2,19 +2,19 @@
 
 // Agents
 export { Agent } from "./agent/agent.ts";
-export type { AgentOptions, AgentOptions as AgentStaticOptions } from "./agent/parts.ts";
+export type { AgentOptions, AgentOptions as AgentStaticOptions } from "./parts/agent-parts.ts";
 export { callable, type CallableOptions, type CallableOptions as CallableMetadata } from "./agent/callable.ts";
 export { StreamingResponse } from "./agent/rpc.ts";
-export type { Act, ActEffect, ActTarget, Caller, RequestCaller } from "./agent/authorize.ts";
-export { Connection, type ConnectionContext, type WSMessage } from "./agent/connection.ts";
-export type { StateSource } from "./agent/state.ts";
+export type { Act, ActEffect, ActTarget, Caller, RequestCaller } from "./door/authorize.ts";
+export { Connection, type ConnectionContext, type WSMessage } from "./door/connection.ts";
+export type { StateSource } from "./parts/state.ts";
 export type { SqlParameter } from "./agent/user-sql.ts";
 export type { ChildRow } from "./store/child.ts";
-export type { ChildClass } from "./agent/sub-agents.ts";
+export type { ChildClass } from "./parts/children.ts";
 export { getCurrentAgent, type CurrentAgent } from "./agent/current-agent.ts";
-export type { AgentCollection, RowEntry } from "./agent/collection-access.ts";
-export type { RowOutcome, RowSource } from "./agent/collection-keeper.ts";
-export type { CollectionRules, Collections } from "./agent/collection-rules.ts";
+export type { AgentCollection, RowEntry } from "./parts/rows/collection.ts";
+export type { RowOutcome, RowSource } from "./parts/rows/rows.ts";
+export type { CollectionRules, Collections } from "./parts/rows/rules.ts";
 export type { AppliedRowChange, RowChange, RowCondition, RowProducer, RowWrite } from "./wire/row-frames.ts";
 export type { AgentStub, AgentStub as SubAgentStub } from "./stub.ts";
 
@@ -22,7 +22,7 @@ export type { AgentStub, AgentStub as SubAgentStub } from "./stub.ts";
 export { AIChatAgent } from "./agent/ai-chat-agent.ts";
 export { Think } from "./agent/think.ts";
 export { agent, type AgentDeclaration, type Declared } from "./agent/declared-agent.ts";
-export type { StreamCallback } from "./agent/think-turns.ts";
+export type { StreamCallback } from "./parts/run-turn.ts";
 export type {
   ChatClassifyContext,
   ChatErrorContext,
@@ -79,14 +79,14 @@ export { Session } from "./session/session.ts";
 export { SessionManager } from "./session/session-manager.ts";
 export type { SessionInfo } from "./wire/session-types.ts";
 export type { ChatAgent as SessionAgent, InSession } from "./agent/chat-agent.ts";
-export type { TitleOptions } from "./agent/title-keeper.ts";
+export type { TitleOptions } from "./parts/titles.ts";
 
 // Extensions
 export type { ExtensionDeclaration } from "./toolbox/extension/manifest.ts";
 
 // Agents together
-export { agentTool, type AgentToolOptions } from "./agent/run/agent-tool.ts";
-export type { AgentToolLifecycleResult, AgentToolRunInfo, RunAgentToolResult } from "./agent/run/types.ts";
+export { agentTool, type AgentToolOptions } from "./agent/agent-tool.ts";
+export type { AgentToolLifecycleResult, AgentToolRunInfo, RunAgentToolResult } from "./parts/runs/types.ts";
 
 // Work
 export type { RetryOptions } from "./work/retry.ts";

@@ -3,9 +3,9 @@ import { PerdureError } from "../base/error.ts";
 import type { ChatTurnOptions } from "../turn/policy.ts";
 import type { ChatAnswer } from "../turn/engine/by-stream.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
-import { waitForMcp } from "./agent-mcp.ts";
+import { waitForMcp } from "../parts/mcp.ts";
 import { ChatAgent } from "./chat-agent.ts";
-import { parts } from "./feature.ts";
+import { parts } from "../parts/part.ts";
 
 const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
 

@@ -1,5 +1,5 @@
 import type { Agent } from "./agent.ts";
-import { currentAgent, type Current } from "./context.ts";
+import { currentAgent, type Current } from "../parts/current.ts";
 
 /** Who is running now, and for whom. */
 export type CurrentAgent<T extends Agent<object> = Agent<object>> = Current<T>;

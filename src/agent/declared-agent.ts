@@ -19,8 +19,8 @@ import type {
   ToolResultDecision,
 } from "../tool/call-hooks.ts";
 import { classTable } from "../wire/class-table.ts";
-import type { AgentOptions } from "./parts.ts";
-import type { ChildClass } from "./sub-agents.ts";
+import type { AgentOptions } from "../parts/agent-parts.ts";
+import type { ChildClass } from "../parts/children.ts";
 import { Think } from "./think.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;

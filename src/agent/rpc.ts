@@ -2,7 +2,7 @@ import { errorText, PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { findCallable } from "./callable.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../door/connection.ts";
 
 /** What a streaming callable answers through: any number of chunks, then one end. */
 export class StreamingResponse<Chunk = unknown, Final = unknown> {

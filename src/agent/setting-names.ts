@@ -5,8 +5,8 @@ import type { Budget, Budgets } from "../ledger/budget.ts";
 import type { MediaRetention } from "../media/media.ts";
 import type { ChatRecoveryConfig } from "../turn/policy.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
-import type { AgentOptions } from "./parts.ts";
-import type { TitleOptions } from "./title-keeper.ts";
+import type { AgentOptions } from "../parts/agent-parts.ts";
+import type { TitleOptions } from "../parts/titles.ts";
 
 const options = namesOf<AgentOptions>()("sendIdentityOnConnect allowClientState retry fiberRecoveryMaxAgeMs");
 const retry = namesOf<RetryOptions>()("maxAttempts baseDelayMs maxDelayMs");

@@ -43,11 +43,11 @@ import type { BackgroundCall } from "../turn/step/background-note.ts";
 import type * as step from "../turn/step/config.ts";
 import type { ScheduledTasks } from "../work/task-types.ts";
 import { ChatAgent } from "./chat-agent.ts";
-import { parts } from "./feature.ts";
-import { DEFAULT_MAX_BACKGROUND } from "./think-background.ts";
-import type { AppliedCompaction } from "./think-context.ts";
-import { ThinkParts } from "./think-parts.ts";
-import * as turns from "./think-turns.ts";
+import { parts } from "../parts/part.ts";
+import { DEFAULT_MAX_BACKGROUND } from "../parts/background.ts";
+import type { AppliedCompaction } from "../parts/window.ts";
+import { ThinkParts } from "../parts/think-parts.ts";
+import * as turns from "../parts/run-turn.ts";
 
 type Maybe<T> = T | Promise<T>;
 /** What a hook may say, or not. */

@@ -1,5 +1,5 @@
 // Runs of other agents: teams of them, and what is known of a run.
-export type { AgentToolReceipt } from "../agent/run/agent-tool.ts";
+export type { AgentToolReceipt } from "../agent/agent-tool.ts";
 export {
   fanOut,
   firstGood,
@@ -9,7 +9,7 @@ export {
   type SuperviseOptions,
   type TeamOptions,
   type TeamTask,
-} from "../agent/run/team.ts";
+} from "../agent/team.ts";
 export type {
   AgentToolChunk,
   AgentToolDisplayMetadata,
@@ -26,4 +26,4 @@ export type {
   DetachedRunAgentToolOptions,
   DetachedRunAgentToolResult,
   RunAgentToolOptions,
-} from "../agent/run/types.ts";
+} from "../parts/runs/types.ts";

@@ -8,7 +8,7 @@ export type {
   TurnExtras,
   TurnInput,
   WaitTurnOptions,
-} from "../agent/think-turns.ts";
+} from "../parts/run-turn.ts";
 export type { ChatErrorStage } from "../turn/step/config.ts";
 export { CONTINUE_PROMPT } from "../turn/step/continue-prompt.ts";
 export type { InboxItem, NotWaiting, Withdrawal } from "../turn/intake/inbox.ts";

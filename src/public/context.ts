@@ -7,7 +7,7 @@ export type { OutputSubject } from "../context/superseded.ts";
 export { type CallTokens, isOverflow, type OverflowLimits } from "../context/token-budget.ts";
 export type { TextCounter } from "../context/token-counters.ts";
 export type { CompactionInfo } from "../wire/session-types.ts";
-export type { AppliedCompaction } from "../agent/think-context.ts";
+export type { AppliedCompaction } from "../parts/window.ts";
 export type { LiveState, TouchedFile } from "../context/carried.ts";
 export type { DraftCompaction } from "../wire/session-types.ts";
 export { defaultModelLimits } from "../context/default-model-limits.ts";

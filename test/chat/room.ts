@@ -1,7 +1,7 @@
 // The chat inside of an agent under test, for what no client and no public method can do yet at that moment.
-import { ChatFeature } from "../../src/agent/chat-feature.ts";
+import { ChatFeature } from "../../src/parts/chat.ts";
 import type { ChatRoom } from "../../src/live/chat-room.ts";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import type { TestChat } from "./harness.ts";
 
 export async function roomOf(chat: TestChat): Promise<ChatRoom> {

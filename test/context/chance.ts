@@ -5,7 +5,7 @@ import { staticContext } from "perdure/context";
 import { createHost, type Host, memoryStorage, subscribe } from "perdure/node";
 import { type ScriptedCall, scriptedModel, type ScriptedReply } from "perdure/testing";
 import { onTestFinished } from "vitest";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { estimateTokens } from "../../src/context/estimate.ts";
 import { unitsOfTool } from "../../src/context/units.ts";
 import { contextOf } from "../../src/turn/step/step-run.ts";

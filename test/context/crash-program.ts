@@ -6,7 +6,7 @@ import { APICallError, jsonSchema, tool } from "ai";
 import type { Fact } from "perdure/testing";
 import { Think } from "../../src/agent/think.ts";
 import { contextOf } from "../../src/turn/step/step-run.ts";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { subscribe } from "../../src/host/node/channels.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";

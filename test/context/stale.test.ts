@@ -1,7 +1,7 @@
 // Messages that a summary stands for are changed or deleted: what they said is in the summary.
 import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { refusal } from "../think/harness.ts";
 import { insertAgentRun, type NewAgentRun } from "../../src/store/agent-run.ts";
 import { until } from "../support/until.ts";

@@ -1,5 +1,5 @@
 // Summarisers of chance, good and bad, and providers that refuse: no conversation is locked, and none loses what it must keep.
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { CUT_OFF } from "../../src/context/compactor.ts";
 import { contextOf } from "../../src/turn/step/step-run.ts";
 import type { ScriptedCall } from "perdure/testing";

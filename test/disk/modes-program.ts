@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Agent } from "perdure";
 import { createHost } from "perdure/node";
 import { directoryFiles } from "perdure/tools";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 
 const [dir = "", umask = "0"] = process.argv.slice(2);
 process.umask(Number.parseInt(umask, 8));

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { ACTS } from "../../src/agent/authorize.ts";
+import { ACTS } from "../../src/door/authorize.ts";
 import { seeded } from "../support/seeded.ts";
 import { reached } from "./agents.ts";
 import { FRAMES, SESSION_OPS } from "./frames.ts";

@@ -7,7 +7,7 @@ import type { SessionOp } from "perdure/chat";
 import { durableStreamsWebhookAdapter, handleDurableStreamsWake } from "perdure/collections";
 import { agentMcpServer, createMcpHandler } from "perdure/mcp";
 import { type Channel, defineMessengers, messenger } from "perdure/messengers";
-import type { Act } from "../../src/agent/authorize.ts";
+import type { Act } from "../../src/door/authorize.ts";
 import { MemoryNetwork, scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
 
 /** What a method throws that is meant to fail. */

@@ -24,11 +24,11 @@ test("a sixth symbol between classes is found", () => {
   const root = plant({
     "src/port.ts": symbol("hosted") + symbol("hostable"),
     "src/agent/a.ts": symbol("one") + symbol("two"),
-    "src/agent/run/b.ts": symbol("three") + symbol("four"),
+    "src/parts/b.ts": symbol("three") + symbol("four"),
   });
   expect(checkHouse(root)).toEqual([
-    "6 symbols between classes (at most 5): one (src/agent/a.ts), two (src/agent/a.ts), three (src/agent/run/b.ts), " +
-      "four (src/agent/run/b.ts), hosted (src/port.ts), hostable (src/port.ts)",
+    "6 symbols between classes (at most 5): one (src/agent/a.ts), two (src/agent/a.ts), three (src/parts/b.ts), " +
+      "four (src/parts/b.ts), hosted (src/port.ts), hostable (src/port.ts)",
   ]);
 });
 

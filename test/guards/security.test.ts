@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { MCP_ROUTES } from "../../src/agent/agent-mcp.ts";
-import { ACTS, FRAME_ACTS } from "../../src/agent/authorize.ts";
-import { CHAT_ROUTES } from "../../src/agent/chat-feature.ts";
-import { MESSENGER_ROUTES } from "../../src/agent/messenger-feature.ts";
+import { MCP_ROUTES } from "../../src/parts/mcp.ts";
+import { ACTS, FRAME_ACTS } from "../../src/door/authorize.ts";
+import { CHAT_ROUTES } from "../../src/parts/chat.ts";
+import { MESSENGER_ROUTES } from "../../src/parts/messengers.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const page = readFileSync(`${root}docs/security.md`, "utf8");

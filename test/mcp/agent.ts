@@ -2,9 +2,9 @@
 import { Agent, type AgentHost } from "perdure";
 import { memoryStorage, serve, type ServedHost } from "perdure/node";
 import { onTestFinished } from "vitest";
-import { AgentMcp, MCP_ROUTES } from "../../src/agent/agent-mcp.ts";
-import { routeTable } from "../../src/agent/routes.ts";
-import { parts } from "../../src/agent/feature.ts";
+import { AgentMcp, MCP_ROUTES } from "../../src/parts/mcp.ts";
+import { routeTable } from "../../src/door/routes.ts";
+import { parts } from "../../src/parts/part.ts";
 import { McpClientManager, type McpClientManagerOptions } from "../../src/toolbox/mcp/client/manager.ts";
 
 /** An agent under test. */

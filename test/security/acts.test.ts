@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { ACTS, FRAME_ACTS } from "../../src/agent/authorize.ts";
-import { CHAT_ROUTES } from "../../src/agent/chat-feature.ts";
+import { ACTS, FRAME_ACTS } from "../../src/door/authorize.ts";
+import { CHAT_ROUTES } from "../../src/parts/chat.ts";
 import { parseFrame, type ParsedFrame } from "../../src/wire/parse.ts";
 import type { SessionOpName } from "../../src/wire/session-frames.ts";
 import type { Client, Frame } from "../host/open-host.ts";

@@ -3,7 +3,7 @@ import { jsonSchema, type LanguageModel, tool, type ToolSet } from "ai";
 import { Think, getCurrentAgent } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { manualClock, type ManualClock, scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { PerdureError } from "../../src/base/error.ts";
 import type { Resident } from "../../src/host/resident.ts";
 import { asyncContext } from "../../src/host/node/async-context.ts";

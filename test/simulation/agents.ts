@@ -15,7 +15,7 @@ import {
 } from "perdure";
 import type { QueueRun, ScheduleRun } from "perdure/work";
 import { z } from "zod";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { sleep } from "../../src/base/time.ts";
 import { makeModel } from "../think/interleave-model.ts";
 import { makeTools } from "../think/interleave-tools.ts";

@@ -5,7 +5,7 @@ import type { UIMessage } from "ai";
 import { type AgentHost, type EraseReceipt, Think } from "perdure";
 import { createHost } from "perdure/node";
 import { programDir, report, scriptedModel } from "perdure/testing";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { filesOf } from "../../src/media/files.ts";
 import { referencesOf } from "../../src/message/media-ref.ts";
 import { obey, watchedOptions } from "../crash/watched-host.ts";

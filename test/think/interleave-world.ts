@@ -3,7 +3,7 @@ import { Think, type TurnConfig } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { manualClock, type ManualClock } from "perdure/testing";
 import type { LanguageModel, ToolSet } from "ai";
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { PerdureError } from "../../src/base/error.ts";
 import type { Resident } from "../../src/host/resident.ts";
 import { asyncContext } from "../../src/host/node/async-context.ts";

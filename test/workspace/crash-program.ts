@@ -1,5 +1,5 @@
 // An agent with a workspace, for the crash matrix.
-import { parts } from "../../src/agent/feature.ts";
+import { parts } from "../../src/parts/part.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { Workspace } from "../../src/toolbox/workspace/workspace.ts";
 import { obey, reportEvents, Watched, watchedOptions } from "../crash/watched-host.ts";

@@ -1,0 +1,141 @@
+import { PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
+import { sleep, backOff } from "../base/time.ts";
+import type { HostedAgentClass } from "../port.ts";
+import type { Agent } from "./agent.ts";
+import { parts } from "../parts/part.ts";
+import type { RunAgentToolOptions, RunAgentToolResult } from "../parts/runs/types.ts";
+
+/*
+ * Patterns for several children, all of them `runAgentTool()` and nothing else. With an `id` every run has a name that
+ * follows from it: called again with the same id, after a crash say, they join the runs that there are and repeat
+ * nothing. Inside a tool, `idempotencyKey` is such an id (and the tool is `replay: "safe"` then).
+ */
+
+/** A piece of work for a child. */
+export interface TeamTask extends Pick<
+  RunAgentToolOptions,
+  "input" | "inputPreview" | "display" | "parentToolCallId" | "eventDelivery"
+> {
+  /** The class of the child. */
+  readonly agent: HostedAgentClass;
+}
+
+/** What all patterns take. */
+export interface TeamOptions {
+  /** Names the runs. The same id again joins them. Default: a new one. */
+  readonly id?: string;
+  /** Aborting it stops the runs that are open. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of {@link fanOut}. */
+export interface FanOutOptions extends TeamOptions {
+  /** How many run at one time. Default 4. */
+  readonly concurrency?: number;
+}
+
+/** Options of {@link firstGood}. */
+export interface FirstGoodOptions<Output> extends FanOutOptions {
+  /** Whether an answer will do. Default: any that is completed. May be slow; what it throws stops the others. */
+  readonly accept?: (result: RunAgentToolResult<Output>) => boolean | Promise<boolean>;
+}
+
+/** Options of {@link supervise}. */
+export interface SuperviseOptions<Output> extends TeamOptions {
+  /** How often a failed child is replaced by a new one. Default 2. */
+  readonly maxRestarts?: number;
+  /** The wait before the first restart; it doubles with each. Default 1,000 ms. */
+  readonly backOffMs?: number;
+  /** Whether an answer will do; one that will not counts as a failure. Default: any that is completed. */
+  readonly accept?: (result: RunAgentToolResult<Output>) => boolean | Promise<boolean>;
+}
+
+const DEFAULT_CONCURRENCY = 4;
+const DEFAULT_RESTARTS = 2;
+const DEFAULT_BACK_OFF_MS = 1_000;
+
+/** Runs every task, so many at a time. The results are in the order of the tasks, however each ended. */
+export async function fanOut<Output = unknown>(
+  agent: Agent<object>,
+  tasks: readonly TeamTask[],
+  { id = newId("team"), signal, concurrency = DEFAULT_CONCURRENCY }: FanOutOptions = {},
+): Promise<RunAgentToolResult<Output>[]> {
+  checkCount("concurrency", concurrency, 1);
+  const results: RunAgentToolResult<Output>[] = [];
+  let next = 0;
+  const worker = async () => {
+    for (let i = next++; i < tasks.length; i = next++) {
+      results[i] = await run<Output>(agent, tasks[i] as TeamTask, `${id}:${i}`, i, signal);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, tasks.length) }, worker));
+  return results;
+}
+
+/**
+ * Runs the tasks side by side and resolves with the first result that will do; the others are stopped, and those that
+ * have not begun never do. Undefined when none will do.
+ */
+export async function firstGood<Output = unknown>(
+  agent: Agent<object>,
+  tasks: readonly TeamTask[],
+  options: FirstGoodOptions<Output> = {},
+): Promise<RunAgentToolResult<Output> | undefined> {
+  const { id = newId("team"), signal, concurrency = DEFAULT_CONCURRENCY, accept = () => true } = options;
+  checkCount("concurrency", concurrency, 1);
+  const stop = new AbortController();
+  const signals = signal === undefined ? stop.signal : AbortSignal.any([stop.signal, signal]);
+  let good: RunAgentToolResult<Output> | undefined;
+  let next = 0;
+  const worker = async () => {
+    for (let i = next++; i < tasks.length && !signals.aborted; i = next++) {
+      const result = await run<Output>(agent, tasks[i] as TeamTask, `${id}:${i}`, i, signals);
+      if (result.status !== "completed" || good !== undefined || !(await accept(result))) continue;
+      good ??= result;
+      stop.abort(new Error("Another child has answered."));
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(concurrency, tasks.length) }, worker));
+  } finally {
+    if (!stop.signal.aborted) stop.abort(new Error("The others are not needed."));
+  }
+  return good;
+}
+
+/**
+ * Runs a task, and again with a new child when it failed, was given up, or brought what will not do. A run that was
+ * stopped is not repeated, nor one that reached a budget. Resolves with the last result.
+ */
+export async function supervise<Output = unknown>(
+  agent: Agent<object>,
+  task: TeamTask,
+  options: SuperviseOptions<Output> = {},
+): Promise<RunAgentToolResult<Output>> {
+  const { id = newId("team"), signal, accept = () => true } = options;
+  const { maxRestarts = DEFAULT_RESTARTS, backOffMs = DEFAULT_BACK_OFF_MS } = options;
+  checkCount("maxRestarts", maxRestarts, 0);
+  const { clock } = agent[parts].host;
+  for (let restart = 0; ; restart++) {
+    const result = await run<Output>(agent, task, `${id}:${restart}`, restart, signal);
+    const done = result.status === "completed" ? await accept(result) : result.status === "aborted";
+    if (done || result.reason === "budget-exceeded" || restart >= maxRestarts) return result;
+    await sleep(clock, backOff(restart + 1, backOffMs), signal);
+  }
+}
+
+function run<Output>(
+  agent: Agent<object>,
+  { agent: cls, ...task }: TeamTask,
+  runId: string,
+  displayOrder: number,
+  signal: AbortSignal | undefined,
+): Promise<RunAgentToolResult<Output>> {
+  return agent.runAgentTool<Output>(cls, { ...task, runId, displayOrder, ...(signal !== undefined && { signal }) });
+}
+
+function checkCount(name: string, value: number, least: number): void {
+  if (Number.isInteger(value) && value >= least) return;
+  throw new PerdureError("bad_input", `\`${name}\` must be a whole number of at least ${least}, not ${String(value)}.`);
+}

@@ -1,0 +1,96 @@
+import type { PerdureError } from "../base/error.ts";
+import type { FiberContext } from "../work/fiber-view.ts";
+import type { Identity } from "../base/identity.ts";
+import type { AgentPath, AsyncContext } from "../port.ts";
+import { readOnlyError, type Viewer } from "../door/authorize.ts";
+import type { Connection } from "../door/connection.ts";
+import type { OwnAgent, parts, WaitingTurn } from "./part.ts";
+
+/** Who is running now, and for whom. */
+export interface Current<T = { readonly [parts]: OwnAgent }> {
+  readonly agent: T | undefined;
+  /** The connection whose frame is being handled. */
+  readonly connection: Connection | undefined;
+  /** The request being answered, or the one that opened the connection. */
+  readonly request: Request | undefined;
+  /** For whom: who sent the request or the frame; in a turn, who wrote the message that began it. */
+  readonly identity?: Identity;
+  /** The fiber that this runs in. */
+  readonly fiber?: FiberContext;
+  /** The turn that this runs in. */
+  readonly turn?: string;
+  /** Turns of other agents that wait for this, the first one first. */
+  readonly waiting?: readonly WaitingTurn[];
+}
+
+/** Which turn something comes of that an agent asks for itself. */
+export interface Cause {
+  /** The agent where it began. */
+  readonly root: AgentPath;
+  /** The turn there. */
+  readonly key: string;
+  /** How many turns lie between, with the one that is asked for. */
+  readonly depth: number;
+  /** When it was asked for, in milliseconds since the epoch. */
+  readonly at: number;
+}
+
+const viewer: unique symbol = Symbol("perdure.viewer");
+const cause: unique symbol = Symbol("perdure.cause");
+
+interface Carried extends Current {
+  readonly [viewer]?: Viewer | undefined;
+  readonly [cause]?: Cause | undefined;
+}
+
+/** What is carried for code outside of turns that comes of one; nothing for all other. */
+export function withCause(value: Cause | undefined): { readonly [cause]?: Cause } {
+  return value === undefined ? {} : { [cause]: value };
+}
+
+/** What was carried along by {@link withCause}. */
+export function causeCarried(): Cause | undefined {
+  return (carrier?.get() as Carried | undefined)?.[cause];
+}
+
+/** Set by the first agent of the process; a host uses one context for all of its agents. */
+let carrier: AsyncContext | undefined;
+
+/** Tells where the current agent is carried. */
+export function carryWith(context: AsyncContext): void {
+  carrier = context;
+}
+
+const NOBODY: Current = { agent: undefined, connection: undefined, request: undefined };
+
+/** The agent that the calling code runs for; see `getCurrentAgent`. */
+export function currentAgent(): Current {
+  return (carrier?.get() ?? NOBODY) as Current;
+}
+
+/** Runs `work` as what the caller runs as, but in no turn: for what goes on after the turn that began it, and comes of it. */
+export function runOutsideTurn<T>(context: AsyncContext, of: Cause | undefined, work: () => T): T {
+  const { turn: _, ...rest } = currentAgent();
+  return context.run({ ...rest, ...withCause(of) }, work);
+}
+
+/** Runs `work` for an agent. Who could only read before can only read in it. */
+export function runAs<T>(context: AsyncContext, current: Current, work: () => T): T {
+  return runFor(context, current, (context.get() as Carried | undefined)?.[viewer], work);
+}
+
+/**
+ * Runs `work` for an agent and for whoever asked for it, and nobody else. A viewer who may write when it begins is no
+ * viewer: what it sets going may outlive what it may do. One who may not is asked at each write, since the work may let it.
+ */
+export function runFor<T>(context: AsyncContext, current: Current, who: Viewer | undefined, work: () => T): T {
+  const isViewer = who?.isReadonly === true;
+  const isOther = isViewer || viewer in current;
+  return context.run(isOther ? { ...current, [viewer]: isViewer ? who : undefined } : current, work);
+}
+
+/** Why the code that runs now may not write; undefined when it may. */
+export function writeRefusal(): PerdureError | undefined {
+  const who = (carrier?.get() as Carried | undefined)?.[viewer];
+  return who?.isReadonly === true ? readOnlyError(who) : undefined;
+}

@@ -1,0 +1,150 @@
+import type { Identity } from "../base/identity.ts";
+import type { AgentHost } from "../port.ts";
+import type { Messengers } from "../messenger/define.ts";
+import type { AgentMessengers, MessengerAgent } from "../messenger/messengers.ts";
+import { hasAnyDelivery } from "../store/delivery.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
+import type { Work } from "../work/work.ts";
+import { type ChannelHooks, checkChannels } from "../turn/step/channels.ts";
+import { authorize, type RequestCaller } from "../door/authorize.ts";
+import { runFor } from "./current.ts";
+import type { Feature, OwnAgent, parts } from "./part.ts";
+import { judgeOf, type Judging } from "./judge.ts";
+import type { AgentParts } from "./agent-parts.ts";
+import { type Route, type RouteTable, routeTable } from "../door/routes.ts";
+
+/** What an agent says of its messengers, and of who may do what. */
+interface MessengerPolicy extends Judging, ChannelHooks {
+  readonly [parts]: OwnAgent;
+  getMessengers(): Messengers | Promise<Messengers>;
+  mayOnlyRead(identity: Identity | undefined): boolean;
+}
+
+/** Bodies of webhooks, read before anybody decides: the signature is over their bytes. */
+const bodies = new WeakMap<Request, Uint8Array>();
+
+/** Where networks deliver. What they bring is judged one by one, as acts of those who said it. */
+export const MESSENGER_ROUTES: readonly Route<MessengerFeature>[] = [
+  {
+    method: "POST",
+    shape: "messengers/{messenger}/webhook",
+    acts: ["messenger.receive"],
+    reads: "bytes",
+    matches: (feature, _request, rest) => feature.loaded?.findPath(rest) !== undefined,
+    ask: async ({ request }) => {
+      bodies.set(request, new Uint8Array(await request.arrayBuffer()));
+      return { act: "messenger.receive" };
+    },
+    answer: async ({ request, rest }, feature) => {
+      const messenger = feature.loaded?.findPath(rest);
+      const body = bodies.get(request) ?? new Uint8Array();
+      const received = messenger === undefined ? undefined : await feature.loaded?.receive(messenger, request, body);
+      return received ?? new Response("Not Found", { status: 404 });
+    },
+  },
+];
+
+/**
+ * Joins messengers to an agent. Nothing of them is loaded before a class declares some, or something is to be delivered: an
+ * agent without messengers costs nothing.
+ */
+export class MessengerFeature implements Feature {
+  readonly #agent: MessengerPolicy;
+  readonly #base: MessengerPolicy;
+  readonly #own: AgentParts<unknown>;
+  readonly #chat: () => Conversations;
+  #loading: Promise<AgentMessengers> | undefined;
+  /** Once they are. */
+  loaded: AgentMessengers | undefined;
+
+  /** @param base whose rules and messengers are none: it is not asked */
+  constructor(own: AgentParts<unknown>, agent: MessengerPolicy, base: MessengerPolicy, chat: () => Conversations) {
+    this.#own = own;
+    this.#agent = agent;
+    this.#base = base;
+    this.#chat = chat;
+  }
+
+  get work(): Work | undefined {
+    return this.loaded;
+  }
+
+  get routes(): RouteTable | undefined {
+    return this.loaded && routeTable(MESSENGER_ROUTES, this);
+  }
+
+  started(): void | Promise<void> {
+    const { host } = this.#own;
+    const declares = this.#agent.getMessengers !== this.#base.getMessengers;
+    if (!declares && host.path.length === 1) this.#checkChannels([]);
+    if (declares || (!host.blank && hasAnyDelivery(host)))
+      return this.load().then((messengers) => messengers.started(declares));
+  }
+
+  #checkChannels(messengers: readonly string[]): void {
+    if (this.#agent.configureChannels !== this.#base.configureChannels) checkChannels(this.#agent, messengers);
+  }
+
+  load(): Promise<AgentMessengers> {
+    return (this.#loading ??= import("../messenger/messengers.ts").then(
+      ({ AgentMessengers: Loaded }) => (this.loaded = new Loaded(this.#around())),
+    ));
+  }
+
+  /** A turn has ended, which may have to be told somewhere. */
+  turnOver(): void {
+    const { host } = this.#own;
+    if (this.loaded !== undefined) this.loaded.look();
+    else if (!host.blank && hasAnyDelivery(host))
+      void host.keepAwake(this.load().then((messengers) => messengers.look()));
+  }
+
+  drain(): void {
+    this.loaded?.drain();
+  }
+
+  halt(reason: unknown): void {
+    this.loaded?.halt(reason);
+  }
+
+  left(): void {
+    this.loaded?.halt(new Error("The life is over."));
+  }
+
+  #around(): MessengerAgent {
+    const own = this.#own;
+    const { host } = own;
+    const judge = judgeOf(this.#agent, this.#base, own);
+    const nobody = { agent: this.#agent, connection: undefined, request: undefined };
+    return {
+      host,
+      desk: () => this.#chat(),
+      messengers: async () => {
+        const defined = await runFor(host.context, nobody, undefined, () => this.#agent.getMessengers());
+        this.#checkChannels(Object.keys(defined));
+        return defined;
+      },
+      authorize: async (identity, act, on) => {
+        const caller = callerOf(host, identity, this.#agent.mayOnlyRead(identity));
+        const refusal = await authorize(judge, caller, { act, on });
+        return refusal?.message;
+      },
+      admit: (agentClass, name) => {
+        const leaf = host.path.at(-1) ?? host.path[0];
+        const className = agentClass === undefined ? leaf.className : own.children.nameOf(agentClass);
+        own.children.admit({ className, name });
+        return className;
+      },
+      changed: () => own.rearm(),
+      stopped: () => own.draining,
+      failed: (error) => void own.failed(error, { stage: "messenger" }),
+      alone: (work) => runFor(host.context, nobody, undefined, work),
+    };
+  }
+}
+
+/** Who said something at a messenger, as the rules see it: as if it had come by HTTP to the agent's own address. */
+function callerOf(host: AgentHost, identity: Identity, isReadonly: boolean): RequestCaller {
+  const uri = `http://messenger.invalid${host.address}`;
+  return { id: "", uri, identity, request: new Request(uri, { method: "POST" }), isReadonly };
+}
