@@ -18,7 +18,7 @@ import type { Answerer, TurnFacts } from "../turn/engine/engine.ts";
 import type { Origin, SaveMessagesResult, StepPolicy, TurnAgent, TurnPolicy } from "../turn/policy.ts";
 import { classify, type StepParts } from "../turn/step/parts.ts";
 import { type AgentSide, type Conversations, sessionNamed } from "../turn/engine/conversations.ts";
-import type { ToolAnswer } from "../turn/intake/tool-answers.ts";
+import { answerTool, type ToolAnswer } from "../turn/intake/tool-answers.ts";
 import type { ContextState, SessionOp } from "../wire/session-frames.ts";
 import type { Caller } from "../door/authorize.ts";
 import { admitTurn, causeOfTurn, type TurnBounds } from "./cause.ts";
@@ -172,7 +172,7 @@ export class ChatParts implements TurnAgent {
   /** Answers a call from server code. False when it is unknown or was answered before. */
   answer(given: ToolAnswer, session: string | undefined): boolean {
     const where = session === undefined ? {} : { session: this.named(session) };
-    return this.chat.answerTool({ ...given, ...where }, undefined) === true;
+    return answerTool(this.chat, { ...given, ...where }, undefined) === true;
   }
 
   erase(scope: EraseScope): Promise<EraseReceipt> {
@@ -181,12 +181,7 @@ export class ChatParts implements TurnAgent {
 
   /** Resolves with how a turn ended. Aborting the signal stops it. */
   async follow(requestId: string, signal: AbortSignal | undefined): Promise<SaveMessagesResult> {
-    const stop = () => void this.chat.cancel(requestId);
-    if (signal?.aborted === true) stop();
-    signal?.addEventListener("abort", stop, { once: true });
-    const end = await this.chat.settled(requestId);
-    signal?.removeEventListener("abort", stop);
-    return { requestId, ...end };
+    return { requestId, ...(await this.chat.settled(requestId, signal)) };
   }
 
   // The agent, as its turns know it

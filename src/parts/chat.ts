@@ -11,7 +11,7 @@ import type { AgentSide } from "../turn/engine/conversations.ts";
 import { isOfSession } from "../turn/engine/mend.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/intake/judge-answer.ts";
 import { MAX_NEW_MESSAGES, notStored, notTaken, submit } from "../turn/intake/submit.ts";
-import { findAsked, type ToolAnswer } from "../turn/intake/tool-answers.ts";
+import { answerTool, findAsked, type ToolAnswer } from "../turn/intake/tool-answers.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { sessionIn, wantsPages } from "../wire/history.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
@@ -268,7 +268,7 @@ function answerCall(room: ChatRoom, given: ToolAnswer, connection: Connection): 
     if ("refusal" in judged) live.approvalRefused(given.toolCallId, judged.refusal, socket);
     else if (connection.isReadonly)
       live.approvalRefused(given.toolCallId, { reason: readOnlyError(connection).message }, socket);
-    else orAgain(room, socket, () => chat.answerTool(judged.answer, socket));
+    else orAgain(room, socket, () => answerTool(chat, judged.answer, socket));
   };
   const judged = judgeAnswer(chat, given);
   return judged instanceof Promise ? judged.then(conclude) : conclude(judged);

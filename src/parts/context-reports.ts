@@ -12,7 +12,7 @@ import { splitBlocks } from "../memory/render.ts";
 import type { Price } from "../ledger/prices.ts";
 import { type CompactionRow, readCompactionAt } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
-import type { SentRequest } from "../turn/step/context-plan.ts";
+import type { SentRequest } from "../turn/step/parts.ts";
 
 /** How many summaries back it is said what each made shorter. */
 const MAX_SUMMARIES = 50;

@@ -189,13 +189,13 @@ export async function submit(
 }
 
 function begin(
-  desk: Conversations,
+  chat: Conversations,
   brought: StepParts["brought"],
   given: MessageInput | undefined,
   { tools, config, session, identity }: TurnExtras,
 ): string | undefined {
   const wish = {
-    session: sessionNamed(desk, session ?? sessionNow(desk)),
+    session: sessionNamed(chat, session ?? sessionNow(chat)),
     identity: givenIdentity({ identity }),
     // Before the turn starts, which it may do at once.
     also({ id }: TurnRow) {
@@ -203,8 +203,8 @@ function begin(
       noteWaiting(id);
     },
   };
-  if (given === undefined) return acceptMore(desk, wish)?.id;
-  return accept(desk, { ...wish, input: { kind: "messages", messages: toMessages(given), joins: "now" } }).id;
+  if (given === undefined) return acceptMore(chat, wish)?.id;
+  return accept(chat, { ...wish, input: { kind: "messages", messages: toMessages(given), joins: "now" } }).id;
 }
 
 async function follow(
@@ -214,32 +214,27 @@ async function follow(
   callback: StreamCallback | undefined,
   signal: AbortSignal | undefined,
 ): Promise<SaveMessagesResult> {
-  const { chat: desk, live } = room;
-  const stop = () => void desk.cancel(requestId);
-  if (signal?.aborted === true) stop();
-  signal?.addEventListener("abort", stop, { once: true });
-  const told = callback === undefined ? undefined : tell(room, requestId, callback, stop);
+  const told = callback === undefined ? undefined : tell(room, requestId, callback);
   try {
-    const end = await desk.settled(requestId);
+    const end = await room.chat.settled(requestId, signal);
     await told?.finish(end);
     return { requestId, ...end };
   } finally {
-    signal?.removeEventListener("abort", stop);
-    if (told !== undefined) live.followers.delete(told.follower);
+    if (told !== undefined) room.live.followers.delete(told.follower);
     brought.delete(requestId);
     currentAgent().agent?.[parts].waiting.delete(requestId);
   }
 }
 
 /** Hands chunks to a callback, one after the other. */
-function tell({ chat: desk, live }: ChatRoom, requestId: string, callback: StreamCallback, stop: () => void) {
+function tell({ chat, live }: ChatRoom, requestId: string, callback: StreamCallback) {
   let said: Promise<unknown> = Promise.resolve();
   const then = (work: () => unknown) => {
     said = said.then(work);
-    said.catch(stop);
+    said.catch(() => chat.cancel(requestId));
   };
   then(() => callback.onStart?.({ requestId }));
-  const seq = readTurn(desk.host, requestId)?.seq ?? -1;
+  const seq = readTurn(chat.host, requestId)?.seq ?? -1;
   const follower: Follower = {
     seq,
     chunks(turn, chunks) {

@@ -24,9 +24,15 @@ import { ownerIdOf } from "../store/session.ts";
 import { listInbox } from "../turn/intake/inbox.ts";
 import { jobNow, measureNow, type RequestNow } from "../turn/step/make-job.ts";
 import { contextOf, nodesUp } from "../turn/step/step-run.ts";
-import { assemble, classify, shownApart, type StepParts } from "../turn/step/parts.ts";
+import {
+  assemble,
+  classify,
+  type ContextWindow,
+  type SentRequest,
+  shownApart,
+  type StepParts,
+} from "../turn/step/parts.ts";
 import { nextRequest } from "../turn/step/prepare.ts";
-import type { ContextPlan, SentRequest } from "../turn/step/context-plan.ts";
 import { nameOf } from "../model/call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { compactionsOn, toInfo } from "./compaction-info.ts";
@@ -41,7 +47,7 @@ const KEPT_STATES = 100;
 export type AppliedCompaction = Pick<DraftCompaction, "summary" | "messageId"> & { readonly parts?: number | null };
 
 /** Keeps the conversations of a `Think` within the windows of its models, and says what fills them. */
-export class ThinkContext implements ContextPlan {
+export class ThinkContext implements ContextWindow {
   readonly #parts: StepParts;
   readonly reader: ContextReader;
   readonly background: BackgroundWork;

@@ -14,6 +14,7 @@ import { eventually } from "../host/open-host.ts";
 import { user } from "./client.ts";
 import { probeHost, type ProbeHost } from "./probe-host.ts";
 import { createStage, type Stage } from "./stage.ts";
+import { submit } from "../../src/turn/intake/submit.ts";
 
 /** A chat without an agent. */
 export interface TestDesk extends ProbeHost {
@@ -108,7 +109,7 @@ export async function openDesk(settings: Partial<TurnPolicy> = {}): Promise<Test
     },
     send(id, text) {
       const request = { trigger: "submit", body: undefined, clientTools: undefined } as const;
-      const refusal = chat.submit({ id: `r-${id}`, messages: [user(id, text)], ...request }, undefined);
+      const refusal = submit(chat, { id: `r-${id}`, messages: [user(id, text)], ...request }, undefined);
       if (refusal !== undefined) throw new Error(refusal.reason);
     },
     ids: () =>

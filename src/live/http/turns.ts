@@ -9,8 +9,8 @@ import { isOpen, readTurn, type TurnRow, messageIdsOf } from "../../store/turn.t
 import type { Conversations } from "../../turn/engine/conversations.ts";
 import { isOfSession } from "../../turn/engine/mend.ts";
 import { judgeAnswer } from "../../turn/intake/judge-answer.ts";
-import { checkMessages, notStored, notTaken, turnThatAnswers } from "../../turn/intake/submit.ts";
-import type { ToolAnswer } from "../../turn/intake/tool-answers.ts";
+import { checkMessages, notStored, notTaken, submit, turnThatAnswers } from "../../turn/intake/submit.ts";
+import { answerTool, type ToolAnswer } from "../../turn/intake/tool-answers.ts";
 import { parseChatBody } from "../../wire/chat-body.ts";
 import { sessionIn } from "../../wire/history.ts";
 import { MAX_ID_LENGTH } from "../../wire/parse.ts";
@@ -56,7 +56,7 @@ export const TURN_ROUTES: readonly Route<ChatDoor>[] = [
       const given = readAnswer(await body(), params.call ?? "");
       const where = { identity: caller.identity, session: sessionFor(chat, caller) };
       const [answer] = await judgeAnswers(chat, [{ ...given, ...where }], insist);
-      const changed = answer === undefined ? false : chat.answerTool(answer, undefined);
+      const changed = answer === undefined ? false : answerTool(chat, answer, undefined);
       return Response.json({ changed: changed === true, ...(changed === "held" && { held: true }) });
     },
   },
@@ -136,9 +136,9 @@ async function post({ request, caller, body: read, insist }: RouteRequest, { roo
     }
     const answers = answersIn(body.messages.at(-1)).map((answer) => ({ ...answer, identity, session }));
     for (const { toolCallId, answer } of answers) await insist(askToAnswer(toolCallId, answer));
-    for (const answer of await judgeAnswers(chat, answers, insist, true)) chat.answerTool(answer, undefined);
+    for (const answer of await judgeAnswers(chat, answers, insist, true)) answerTool(chat, answer, undefined);
     try {
-      chat.submit({ ...body, id, trigger, identity, session }, undefined);
+      submit(chat, { ...body, id, trigger, identity, session }, undefined);
     } catch (thrown) {
       if (!chat.knows(id)) await notTaken(chat, { id, identity }, notStored(thrown), "persist");
       throw thrown;

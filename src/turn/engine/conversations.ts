@@ -9,8 +9,7 @@ import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { nextQuestionExpiry } from "../../store/tool-call.ts";
 import { cancelTurn, isOpen, openTurns, readTurn, settleTurn, type TurnRow } from "../../store/turn.ts";
 import { CallBook } from "../../tool/call-book.ts";
-import { type ChatRequest, type RefusedMessage, submit } from "../intake/submit.ts";
-import { answerTool, expireApprovals, holds, type ToolAnswer } from "../intake/tool-answers.ts";
+import { expireApprovals, holds } from "../intake/tool-answers.ts";
 import type { Origin, TurnAgent, TurnOutcome, TurnPolicy } from "../policy.ts";
 import { Conversation, type Conversing } from "./conversation.ts";
 import type { Answerer, Engine, TurnEnd, TurnFacts, TurnOutput } from "./engine.ts";
@@ -118,19 +117,9 @@ export class Conversations implements Conversing, Work {
     this.pump();
   }
 
-  /** See {@link submit}. */
-  submit(request: ChatRequest, origin: Origin): RefusedMessage | undefined {
-    return submit(this, request, origin);
-  }
-
   /** Whether a turn of this id was accepted, and is not forgotten yet. */
   knows(requestId: string): boolean {
     return readTurn(this.host, requestId) !== undefined;
-  }
-
-  /** See {@link answerTool}. */
-  answerTool(answer: ToolAnswer, origin: Origin): boolean | "held" {
-    return answerTool(this, answer, origin);
   }
 
   /** Stops a turn for good, whether it runs or waits. The wish is stored first. False: no such turn, or of another session. */
@@ -177,11 +166,16 @@ export class Conversations implements Conversing, Work {
     }
   }
 
-  /** Resolves with how the turn ended. */
-  settled(requestId: string): Promise<TurnEnd> {
+  /** Resolves with how the turn ended. Aborting the signal stops it. */
+  async settled(requestId: string, signal?: AbortSignal): Promise<TurnEnd> {
+    const stop = () => void this.cancel(requestId);
+    if (signal?.aborted === true) stop();
     const turn = readTurn(this.host, requestId);
-    if (turn !== undefined && isOpen(turn)) return this.#waiters.forTurn(requestId);
-    return Promise.resolve({ status: endOf(turn), error: turn?.error ?? undefined });
+    if (turn === undefined || !isOpen(turn)) return { status: endOf(turn), error: turn?.error ?? undefined };
+    signal?.addEventListener("abort", stop, { once: true });
+    const end = await this.#waiters.forTurn(requestId);
+    signal?.removeEventListener("abort", stop);
+    return end;
   }
 
   /** Resolves with true when no turn runs or is about to, in one session or in any; with false after `timeout` milliseconds. */

@@ -8,6 +8,7 @@ import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import { toolParts } from "../../message/types.ts";
 import { NOT_BEGUN_TEXT } from "../engine/mend.ts";
 import { persist } from "./accept.ts";
+import { answerTool } from "./tool-answers.ts";
 
 /** Longer than answers are gathered, and than it takes until a disk that was full is tried again. */
 const LATER_MS = 10_000;
@@ -29,7 +30,7 @@ async function asked(...calls: string[]): Promise<TestDesk> {
 }
 
 function approve({ chat }: TestDesk, toolCallId: string): boolean | "held" {
-  return chat.answerTool({ toolCallId, answer: { kind: "approval", approved: true }, autoContinue: true }, undefined);
+  return answerTool(chat, { toolCallId, answer: { kind: "approval", approved: true }, autoContinue: true }, undefined);
 }
 
 /** The calls of the first answer: `id state`. */
@@ -157,5 +158,5 @@ test("while a turn that was cut waits for room, a client's result for a call of 
   await until(() => desk.told.some((line) => line.includes("No room")), "the attempt that finds no room");
   host.tx = tx;
   const given = { toolCallId: "c1", answer: { kind: "result", result: { output: "made up" } } } as const;
-  expect(desk.chat.answerTool({ ...given, overHttp: true, autoContinue: true }, undefined)).toBe(false);
+  expect(answerTool(desk.chat, { ...given, overHttp: true, autoContinue: true }, undefined)).toBe(false);
 });

@@ -6,6 +6,8 @@ import type { UIMessage } from "../../message/types.ts";
 import { openTurns, readTurn } from "../../store/turn.ts";
 import { editInbox, listInbox, moveInbox, withdrawInbox } from "./inbox.ts";
 import { submitMessages } from "./submissions.ts";
+import { submit } from "./submit.ts";
+import { answerTool } from "./tool-answers.ts";
 
 /** A turn that runs, and these messages behind it. */
 async function busy(...behind: string[]) {
@@ -59,10 +61,10 @@ test("what waits is listed, in its order, without what runs", async () => {
 test("each message is in one item, although clients repeat in every request what they wait for", async () => {
   const { stage, chat } = await busy();
   const base = { trigger: "submit", body: undefined, clientTools: undefined } as const;
-  chat.submit({ id: "r2", messages: [user("u1"), user("u2")], ...base }, undefined);
-  chat.submit({ id: "r3", messages: [user("u1"), user("u2"), user("u3")], ...base }, undefined);
+  submit(chat, { id: "r2", messages: [user("u1"), user("u2")], ...base }, undefined);
+  submit(chat, { id: "r3", messages: [user("u1"), user("u2"), user("u3")], ...base }, undefined);
   chat.cancel("r3");
-  chat.submit({ id: "r4", messages: ["u1", "u2", "u3", "u4", "u5"].map((id) => user(id)), ...base }, undefined);
+  submit(chat, { id: "r4", messages: ["u1", "u2", "u3", "u4", "u5"].map((id) => user(id)), ...base }, undefined);
   const ids = () => listInbox(chat).map(({ messageIds }) => messageIds);
   // What was stopped stays in the conversation, and belongs to nobody.
   expect(ids()).toEqual([["u2"], ["u4", "u5"]]);
@@ -76,8 +78,8 @@ test("latest: what was passed over waits with the newest", async () => {
   desk.send("u1");
   const stage = await desk.stage();
   const base = { trigger: "submit", body: undefined, clientTools: undefined } as const;
-  desk.chat.submit({ id: "r2", messages: [user("u2")], ...base }, undefined);
-  desk.chat.submit({ id: "r3", messages: [user("u2"), user("u3")], ...base }, undefined);
+  submit(desk.chat, { id: "r2", messages: [user("u2")], ...base }, undefined);
+  submit(desk.chat, { id: "r3", messages: [user("u2"), user("u3")], ...base }, undefined);
   expect(listInbox(desk.chat).map(({ requestId, messageIds }) => [requestId, messageIds])).toEqual([
     ["r3", ["u2", "u3"]],
   ]);
@@ -100,7 +102,7 @@ test("a text takes the place of the texts and leaves the files; parts take the p
   const text = (value: string) => ({ type: "text", text: value });
   const base = { trigger: "submit", body: undefined, clientTools: undefined } as const;
   const send = (id: string, parts: unknown[]) =>
-    chat.submit({ id: `r-${id}`, messages: [{ id, role: "user", parts, metadata: { n: 1 } }], ...base }, undefined);
+    submit(chat, { id: `r-${id}`, messages: [{ id, role: "user", parts, metadata: { n: 1 } }], ...base }, undefined);
   send("u2", [file, text("a"), text("b")]);
   send("u3", [file]);
   editInbox(chat, "r-u2", "c");
@@ -154,8 +156,8 @@ test("moving: to the front, between, to the end; turns run so and read what was 
 test("a request that repeats others, moved in front of them, answers only its own message", async () => {
   const { desk, stage, chat } = await busy();
   const base = { trigger: "submit", body: undefined, clientTools: undefined } as const;
-  chat.submit({ id: "r2", messages: [user("u1"), user("u2")], ...base }, undefined);
-  chat.submit({ id: "r3", messages: [user("u1"), user("u2"), user("u3")], ...base }, undefined);
+  submit(chat, { id: "r2", messages: [user("u1"), user("u2")], ...base }, undefined);
+  submit(chat, { id: "r3", messages: [user("u1"), user("u2"), user("u3")], ...base }, undefined);
   moveInbox(chat, "r3", "r2");
   stage.say("one").end();
   expect(await reads(desk, 2)).toEqual(["u1 one u3", "u1 one u3 a0 u2"]);
@@ -215,7 +217,7 @@ test("turns without a message of their own can be moved and withdrawn, and have 
   desk.send("u2");
   const second = await desk.stage();
   const base = { body: undefined, clientTools: undefined };
-  chat.submit({ id: "again", messages: [user("u1"), user("u2")], trigger: "regenerate", ...base }, undefined);
+  submit(chat, { id: "again", messages: [user("u1"), user("u2")], trigger: "regenerate", ...base }, undefined);
   desk.send("u3");
   expect(listInbox(chat)[0]).toMatchObject({ requestId: "again", trigger: "regenerate", messages: [] });
   expect(code(() => editInbox(chat, "again", "x"))).toBe("bad_state");
@@ -265,7 +267,7 @@ test("what is not there is not found; a continuation that waits for answers is n
   stage.call("c1").end("tool-calls");
   await chat.idle();
   const answer = { kind: "result", result: { state: "output-available", output: 1 } } as const;
-  chat.answerTool({ toolCallId: "c1", answer, autoContinue: true }, undefined);
+  answerTool(chat, { toolCallId: "c1", answer, autoContinue: true }, undefined);
   const held = openTurns(desk.host)[0];
   expect(held?.status).toBe("held");
   expect(listInbox(chat)).toEqual([]);

@@ -8,6 +8,7 @@ import { newestTurn, readTurn } from "../../store/turn.ts";
 import { editInbox, listInbox, moveInbox, withdrawInbox } from "./inbox.ts";
 import { readReceipt, takeSteers, waitingSteers } from "./steer.ts";
 import { isSteered, withoutSteered } from "../../message/steered.ts";
+import { submit } from "./submit.ts";
 
 /** A turn that has said something, with the policy `steer`. */
 async function talking(): Promise<{ desk: TestDesk; stage: Stage; answer: string }> {
@@ -64,7 +65,7 @@ test("the message keeps its metadata and says into which answer it went", async 
   const { desk, stage, answer } = await talking();
   const request = { trigger: "submit", body: undefined, clientTools: undefined } as const;
   const message = { ...user("u2"), metadata: { mood: "calm", perdure: { steeredInto: "forged" } } };
-  desk.chat.submit({ id: "r2", messages: [message], ...request }, undefined);
+  submit(desk.chat, { id: "r2", messages: [message], ...request }, undefined);
   const stored = desk.chat.transcripts.of("main").get("u2");
   expect([stored?.metadata, stored !== undefined && isSteered(stored)]).toEqual([{ mood: "calm" }, false]);
   boundary(desk.chat);
@@ -119,9 +120,9 @@ test("taken before the answer has begun: it still ends up in front of it", async
 test("a request that repeats what others wait for is taken with its own message only", async () => {
   const { desk, stage } = await talking();
   const request = { trigger: "submit", body: undefined, clientTools: undefined } as const;
-  desk.chat.submit({ id: "r2", messages: [user("u1"), user("u2")], ...request }, undefined);
+  submit(desk.chat, { id: "r2", messages: [user("u1"), user("u2")], ...request }, undefined);
   boundary(desk.chat, 1);
-  desk.chat.submit({ id: "r3", messages: [user("u1"), user("u2"), user("u3"), user("u4")], ...request }, undefined);
+  submit(desk.chat, { id: "r3", messages: [user("u1"), user("u2"), user("u3"), user("u4")], ...request }, undefined);
   expect(waiting(desk)).toEqual(["u3", "u4"]);
   desk.told.length = 0;
   expect(boundary(desk.chat, 2)).toEqual(["u3", "u4"]);
@@ -158,10 +159,10 @@ test("an edit, a regenerate and what has no text or file have turns of their own
   const { desk, stage } = await talking();
   const base = { body: undefined, clientTools: undefined };
   const { chat } = desk;
-  chat.submit({ id: "edit", messages: [user("u1", "other")], trigger: "submit", ...base }, undefined);
-  chat.submit({ id: "again", messages: [user("u1")], trigger: "regenerate", ...base }, undefined);
+  submit(chat, { id: "edit", messages: [user("u1", "other")], trigger: "submit", ...base }, undefined);
+  submit(chat, { id: "again", messages: [user("u1")], trigger: "regenerate", ...base }, undefined);
   const data = { id: "u5", role: "user", parts: [{ type: "data-place", data: 1 }] };
-  chat.submit({ id: "data", messages: [data], trigger: "submit", ...base }, undefined);
+  submit(chat, { id: "data", messages: [data], trigger: "submit", ...base }, undefined);
   expect(waiting(desk)).toEqual([]);
   expect(boundary(chat)).toEqual([]);
   chat.cancelAll();
@@ -174,7 +175,7 @@ test("files go along", async () => {
   const request = { trigger: "submit", body: undefined, clientTools: undefined } as const;
   const file = { type: "file" as const, mediaType: "image/png", url: "data:image/png;base64,AA==" };
   const message = { ...user("u2"), parts: [{ type: "text" as const, text: "see" }, { type: "data-x", data: 1 }, file] };
-  desk.chat.submit({ id: "r2", messages: [message], ...request }, undefined);
+  submit(desk.chat, { id: "r2", messages: [message], ...request }, undefined);
   const active = desk.chat.running;
   if (active === undefined) throw new Error("Nothing runs.");
   const receipt = { turnId: "r-u1", step: 1, callId: "c" };

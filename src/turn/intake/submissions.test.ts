@@ -15,6 +15,7 @@ import {
   submitMessages,
   type SubmitOptions,
 } from "./submissions.ts";
+import { submit } from "./submit.ts";
 
 async function busy() {
   const desk = await openDesk();
@@ -315,7 +316,7 @@ test("what is answered anew while a submission waits is answered first, and the 
   const elsewhere = await desk.stage();
   submitMessages(chat, [user("s1")], { session: "main" });
   submitMessages(chat, [user("s2")], { session: "main" });
-  expect(chat.submit({ id: "again", messages: [user("u1")], ...REGENERATE }, undefined)).toBeUndefined();
+  expect(submit(chat, { id: "again", messages: [user("u1")], ...REGENERATE }, undefined)).toBeUndefined();
   elsewhere.end();
   const { shown, end } = await playOut(desk, 3);
   expect(shown).toEqual([["u1"], ["u1", "answer 1", "s1"], ["u1", "answer 1", "s1", "answer 2", "s2"]]);
@@ -327,9 +328,9 @@ test("what is answered anew before it was answered at all: only submissions betw
   save(desk.chat, [user("x")], "other");
   await desk.stage();
   submitMessages(desk.chat, [user("s1")], { session: "main" });
-  desk.chat.submit({ id: "first", messages: [user("u1")], ...REGENERATE, trigger: "submit" }, undefined);
+  submit(desk.chat, { id: "first", messages: [user("u1")], ...REGENERATE, trigger: "submit" }, undefined);
   submitMessages(desk.chat, [user("s2")], { session: "main" });
-  desk.chat.submit({ id: "again", messages: [user("u1")], ...REGENERATE }, undefined);
+  submit(desk.chat, { id: "again", messages: [user("u1")], ...REGENERATE }, undefined);
   expect(listInbox(desk.chat).map(({ messageIds, requestId }) => messageIds[0] ?? requestId)).toEqual([
     "s1",
     "u1",
@@ -357,7 +358,7 @@ test("a submission that gave way and failed is the last turn, which those who co
   save(chat, [user("x")], "other");
   const elsewhere = await desk.stage();
   const { requestId } = submitMessages(chat, [user("s1")], { session: "main" });
-  chat.submit({ id: "again", messages: [user("u1")], ...REGENERATE }, undefined);
+  submit(chat, { id: "again", messages: [user("u1")], ...REGENERATE }, undefined);
   elsewhere.end();
   (await desk.stage()).say("two").end();
   (await desk.stage()).fail(new Error("broken"));

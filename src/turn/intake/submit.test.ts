@@ -6,10 +6,11 @@ import type { UIMessage } from "../../message/types.ts";
 import { readTurn } from "../../store/turn.ts";
 import { listInbox, withdrawInbox } from "./inbox.ts";
 import { waitingSteers } from "./steer.ts";
+import { submit } from "./submit.ts";
 
 /** A client sends what it has, the last of it new, or asks for another answer. */
 function ask({ chat }: TestDesk, id: string, messages: UIMessage[], trigger: "submit" | "regenerate" = "submit"): void {
-  expect(chat.submit({ id, messages, trigger, body: undefined, clientTools: undefined }, undefined)).toBeUndefined();
+  expect(submit(chat, { id, messages, trigger, body: undefined, clientTools: undefined }, undefined)).toBeUndefined();
 }
 
 const status = ({ host }: TestDesk, id: string) => readTurn(host, id)?.status;

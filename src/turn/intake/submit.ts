@@ -32,10 +32,10 @@ export const MAX_NEW_MESSAGES = 500;
 const MAX_OPEN_TURNS = 1_000;
 
 /** Why the messages of a request are not taken. */
-export type RefusedMessage = Extract<ParsedUserMessage, { readonly reason: string }>;
+type RefusedMessage = Extract<ParsedUserMessage, { readonly reason: string }>;
 
 /** A client's request for a turn. */
-export interface ChatRequest {
+interface ChatRequest {
   readonly id: string;
   /** The client's transcript after its local edit, or the new messages alone. Not checked yet. */
   readonly messages: readonly unknown[];

@@ -12,7 +12,7 @@ import { SESSION_SEARCH_TOOL } from "../../search/search-text.ts";
 import { outputRules } from "../../tool/output-rules.ts";
 import { ownerIdOf } from "../../store/session.ts";
 import { sessionSearchTool } from "../../tool/session-search.ts";
-import type { ContextPlan } from "./context-plan.ts";
+import type { ContextWindow } from "./parts.ts";
 
 /** A request that may have to become shorter. */
 export interface RequestNow {
@@ -28,7 +28,7 @@ export interface RequestNow {
 }
 
 /** How long a request is, by what the model reads now. */
-export async function measureNow(context: ContextPlan, request: RequestNow): Promise<Measure> {
+export async function measureNow(context: ContextWindow, request: RequestNow): Promise<Measure> {
   const { instructions, tools, bound } = request;
   const name = nameOf(request.model);
   const count = context.counters.of(name);
@@ -61,7 +61,7 @@ type JobNow = Pick<CompactionJob, "session" | "trigger" | "turn" | "open" | "foc
   };
 
 /** The job of a compaction. @throws PerdureError `bad_config` */
-export async function jobNow(context: ContextPlan, now: JobNow): Promise<CompactionJob> {
+export async function jobNow(context: ContextWindow, now: JobNow): Promise<CompactionJob> {
   const { session, trigger, turn, open, focus, whole, signal, books, instructions } = now;
   const model = (await context.summariser()) ?? now.model;
   const name = nameOf(model);

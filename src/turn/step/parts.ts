@@ -1,9 +1,18 @@
-import type { LanguageModel, ModelMessage, StopCondition, Tool, ToolSet } from "ai";
+import type { Instructions, LanguageModel, ModelMessage, StopCondition, Tool, ToolSet } from "ai";
 import type { Identity } from "../../base/identity.ts";
+import type { BackgroundWork } from "../../context/background.ts";
+import type { LiveState } from "../../context/carried.ts";
+import type { Compactor } from "../../context/compactor.ts";
+import type { LearnedFactors } from "../../context/learned.ts";
+import type { ModelLimits } from "../../context/model-limits.ts";
 import type { ModelMessages } from "../../context/model-messages.ts";
+import type { OverflowPolicy } from "../../context/overflow.ts";
 import type { Converted } from "../../context/shown-units.ts";
+import type { TokenCounters } from "../../context/token-counters.ts";
+import type { ContextReader } from "../../context/view.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Payers } from "../../ledger/payers.ts";
+import type { Usage } from "../../ledger/token-usage.ts";
 import type { MediaRestore } from "../../media/media-restore.ts";
 import type { ContextBlocks } from "../../memory/context-blocks.ts";
 import type { UIMessage } from "../../message/types.ts";
@@ -11,6 +20,7 @@ import { classifyProviderError } from "../../model/provider-error.ts";
 import type { AgentHost } from "../../port.ts";
 import type { SessionSearch } from "../../search/search.ts";
 import type { SessionManager } from "../../session/session-manager.ts";
+import type { SessionSettings } from "../../session/session-settings.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import type { TurnRow } from "../../store/turn.ts";
 import type { ChatErrorClassification } from "../../store/usage.ts";
@@ -21,7 +31,6 @@ import type { CallOutcome } from "../../tool/runner.ts";
 import type { ChatBackground, Engine } from "../engine/engine.ts";
 import type { AskedTurn, StepPolicy, Watchers } from "../policy.ts";
 import type { ChatClassifyContext, TurnConfig } from "./config.ts";
-import type { ContextPlan } from "./context-plan.ts";
 
 /** Whether one more call may go on without its turn: the runs that it comes of, as JSON; or why not, for the model. */
 export type BackgroundAdmission = { readonly lineage: string | null } | { readonly refused: string };
@@ -78,6 +87,41 @@ export interface PreparedTurn {
   bind(name: string, tool: Tool): Tool;
 }
 
+/** A request that was sent to a model, for who wants to know what fills its window. */
+export interface SentRequest {
+  readonly session: string;
+  /** `provider/modelId` */
+  readonly model: string;
+  readonly instructions: Instructions | undefined;
+  readonly tools: ToolSet;
+  readonly messages: readonly ModelMessage[];
+  readonly maxOutputTokens: number | undefined;
+  /** What the provider counted. */
+  readonly usage: Usage | undefined;
+}
+
+/** What the step loop needs to keep conversations within the windows of models. */
+export interface ContextWindow {
+  readonly reader: ContextReader;
+  readonly compactor: Compactor;
+  readonly background: BackgroundWork;
+  readonly counters: TokenCounters;
+  readonly learned: LearnedFactors;
+  /** What is done when a conversation grows too long; undefined: nothing. @throws PerdureError `bad_config` */
+  policy(): OverflowPolicy | undefined;
+  /** @throws PerdureError `bad_config` */
+  limits(model: string): ModelLimits;
+  /** The model that summarises; undefined: the one that reads the summary. */
+  summariser(): Promise<LanguageModel | undefined>;
+  settings(session: string): Promise<SessionSettings>;
+  /** What is true now and must not depend on a summary. */
+  live(session: string): LiveState;
+  /** Messages as a model (`provider/modelId`) is shown them: no output is too long for it. @throws PerdureError `bad_config` */
+  bounded(model: string, messages: readonly ModelMessage[]): ModelMessage[];
+  /** A request was answered. Must be quick, must not throw. */
+  sent(request: SentRequest): void;
+}
+
 /** What server code brought along for one turn. In memory: after a restart it is gone. */
 export interface BroughtAlong {
   readonly tools?: ToolSet | undefined;
@@ -96,7 +140,7 @@ export interface StepParts {
   readonly book: CallBook;
   readonly search: SessionSearch;
   /** Keeps conversations within the windows of models. */
-  readonly window: ContextPlan;
+  readonly window: ContextWindow;
   /** Calls that go on without their turn. */
   readonly background: StepBackground;
   /** What is built in, and what others bring: files, skills, extensions, MCP servers. */

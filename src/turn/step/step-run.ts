@@ -9,7 +9,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { AskedTurn } from "../policy.ts";
 import { lastCalls, settledParts, stepsOf } from "./answer.ts";
 import { nameOf } from "../../model/call.ts";
-import { assemble, classify, type PreparedTurn, shownApart, type StepParts } from "./parts.ts";
+import { assemble, classify, type PreparedTurn, type SentRequest, shownApart, type StepParts } from "./parts.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
 import { rulesOf } from "./tool-rules.ts";
@@ -34,7 +34,6 @@ import type { CompactionTrigger } from "../../wire/session-types.ts";
 import { outputRules } from "../../tool/output-rules.ts";
 import { waitingSteers } from "../intake/steer.ts";
 import { jobNow, measureNow, type RequestNow } from "./make-job.ts";
-import type { SentRequest } from "./context-plan.ts";
 import type { ReadableEntry } from "../../session/path-window.ts";
 import { waitingMessages } from "../engine/history.ts";
 
