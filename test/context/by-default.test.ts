@@ -43,8 +43,9 @@ test("what the budget does not allow is not made, and the turn has its answer", 
   const kit = await openSmall({ settings: ahead });
   await fill(kit, 2);
   const agent = await kit.agent();
-  // The next call may need 12,329 tokens: enough for that, and for nothing else.
-  agent.budgets = { agent: { maxTokens: agent.usage().tokens + 13_000 } };
+  agent.beforeTurn = () => ({ maxOutputTokens: 100 });
+  // The next call may need 4,237 tokens: enough for that. The summary may need 4,387, also once it has used less.
+  agent.budgets = { agent: { maxTokens: agent.usage().tokens + 4_300 } };
   await fill(kit, 1, 3);
   await expect.poll(() => kit.compactions()).toMatchObject([{ status: "failed", trigger: "background" }]);
   expect((await kit.compactions())[0]?.error).toMatch(/budget/i);
