@@ -75,6 +75,8 @@ const POLL_MS = 250;
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 5 * 60_000;
 const JITTER_MS = 250;
+/** Nobody waits longer without asking again: a clock that was set back must not make an hour a day. */
+const MOST_WAIT_MS = 60 * 60_000;
 const PREVIEW_PAUSE_MS = 5_000;
 const KEPT_DONE = 200;
 const KEPT_FAILED = 1_000;
@@ -238,7 +240,7 @@ export class Courier implements Work {
     const close: ClosedPart[] = [];
     let poll = Number.POSITIVE_INFINITY;
     for (const [i, row] of rows.entries()) {
-      if (row.nextAt > now) return { kind: "wait", until: row.nextAt };
+      if (row.nextAt > now && row.nextAt - now <= MOST_WAIT_MS + JITTER_MS) return { kind: "wait", until: row.nextAt };
       const parts = partsOf(host, row.seq);
       const part = parts.find(({ calling }) => calling === 1);
       if (part !== undefined) return { kind: "unknown", row, part };
@@ -408,7 +410,7 @@ export class Courier implements Work {
     if (retryAfterMs === undefined && row.attempts > 0 && now - row.createdAt > giveUpAfterMs)
       return this.#fail(row, error);
     const backoff = Math.min(FIRST_WAIT_MS * 2 ** Math.min(row.attempts, 20), LONGEST_WAIT_MS);
-    const at = now + (retryAfterMs ?? backoff) + Math.floor(Math.random() * JITTER_MS);
+    const at = now + Math.min(retryAfterMs ?? backoff, MOST_WAIT_MS) + Math.floor(Math.random() * JITTER_MS);
     postponeDelivery(host, row.seq, at, error);
   }
 

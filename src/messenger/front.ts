@@ -3,7 +3,7 @@ import { sleep } from "../base/time.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
 import type { AgentHost, HostedAgentClass } from "../port.ts";
 import { readCell, writeCell } from "../store/cell.ts";
-import { findInbound, insertInbound } from "../store/inbound.ts";
+import { findInbound, insertInbound, KEPT_MS, TRIM_EVERY, trimInbound } from "../store/inbound.ts";
 import { type Channel, ChannelError, messageKey, type MessengerEvent, type Place, type Self } from "./channel.ts";
 import { type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
 import type { Arrival, Taken } from "./reception.ts";
@@ -45,6 +45,7 @@ export class Front {
   readonly #selves = new Map<string, Promise<Self>>();
   readonly #said = new Map<string, number[]>();
   readonly #halt = new AbortController();
+  #refused = 0;
 
   constructor(deps: FrontDeps, messengers: Messengers) {
     this.#deps = deps;
@@ -221,7 +222,10 @@ export class Front {
     const { host } = this.#deps;
     if (findInbound(host, id, event.keys) !== undefined) return;
     const at = host.clock.now();
-    host.tx(() => insertInbound(host, id, event.keys, { kind: "refused", turnId: null, at }));
+    host.tx(() => {
+      insertInbound(host, id, event.keys, { kind: "refused", turnId: null, at });
+      if (++this.#refused % TRIM_EVERY === 1) trimInbound(host, at - KEPT_MS);
+    });
     const by = `${channel.provider}:${event.author.id}`;
     host.emit("messenger:refused", { messenger: id, thread: event.thread, by, reason });
     this.#tellOnce(id, event, reason === "rate" ? TOO_MUCH : (refusedText ?? DEFAULT_REFUSED), reason);
@@ -236,7 +240,7 @@ export class Front {
 
   #recent(author: string): number[] {
     const now = this.#deps.host.clock.now();
-    const recent = (this.#said.get(author) ?? []).filter((at) => at > now - HOUR_MS);
+    const recent = (this.#said.get(author) ?? []).filter((at) => at > now - HOUR_MS && at <= now);
     if (recent.length === 0) this.#said.delete(author);
     else this.#said.set(author, recent);
     return recent;

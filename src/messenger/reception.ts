@@ -12,7 +12,7 @@ import {
   readDelivery,
   unsettledDeliveries,
 } from "../store/delivery.ts";
-import { findInbound, insertInbound, trimInbound } from "../store/inbound.ts";
+import { findInbound, insertInbound, KEPT_MS, TRIM_EVERY, trimInbound } from "../store/inbound.ts";
 import { insertSession } from "../store/session.ts";
 import { readToolCall } from "../store/tool-call.ts";
 import { postponeTurn, readTurn } from "../store/turn.ts";
@@ -80,9 +80,6 @@ export interface MessengerContext {
   readonly subject: string;
 }
 
-const KEPT_MS = 30 * 24 * 60 * 60_000;
-/** How often what is too old is looked for. */
-const TRIM_EVERY = 500;
 const MAX_SHOWN_INPUT = 600;
 /** The galleries of a network come in pieces, all within a second. */
 const GATHER_MS = 1_000;

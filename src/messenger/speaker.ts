@@ -32,6 +32,7 @@ const LONGEST_WAIT_MS = 5_000;
 const RATED_PLACES = 3;
 const RATED_WITHIN_MS = 60_000;
 const MAX_PLACES = 10_000;
+const MOST_WAIT_MS = 60 * 60_000;
 
 interface Lane {
   /** No call before this time. */
@@ -96,7 +97,12 @@ export class Speaker {
   }
 
   #wait(line: Line, lane: Lane): number {
-    return Math.max(0, lane.freeAt, line.nextAt, line.pausedUntil) - this.#clock.now();
+    const wait = Math.max(0, lane.freeAt, line.nextAt, line.pausedUntil) - this.#clock.now();
+    if (wait <= MOST_WAIT_MS) return wait;
+    // The clock was set back, or the network wants more than an hour: it is asked again, and says so again.
+    Object.assign(line, { nextAt: 0, pausedUntil: 0 });
+    lane.freeAt = 0;
+    return 0;
   }
 
   async #make(channel: Channel, line: Line, lane: Lane, call: SpeakCall): Promise<SpeakResult> {

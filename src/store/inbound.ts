@@ -15,6 +15,11 @@ export const inboundSchema: readonly string[] = [
   ) STRICT, WITHOUT ROWID`,
 ];
 
+/** No network delivers anything again after so long. */
+export const KEPT_MS = 30 * 24 * 60 * 60_000;
+/** After how many that came what is too old is looked for. */
+export const TRIM_EVERY = 500;
+
 /** What was done about something that came. */
 type InboundKind = "turn" | "joined" | "press" | "stop" | "edit" | "refused" | "notice";
 

@@ -3,6 +3,8 @@ import { type FakeTelegram, fakeTelegram, type Program } from "perdure/testing";
 import { afterEach, expect, test } from "vitest";
 import { allFacts, env, every, expectCovered, MATRIX_MS, ofType } from "../crash/drive.ts";
 import { bundleProgram } from "../support/bundle-program.ts";
+import { seedCount } from "../support/seed-count.ts";
+import { seeded } from "../support/seeded.ts";
 import { type Ada, isOver, nextAct } from "./crash-ada.ts";
 import type { MessengerLook } from "./crash-program.ts";
 
@@ -28,14 +30,18 @@ interface Chat {
 /** A Telegram for each folder: all lives of a run are at the same one. */
 const chats = new Map<string, Promise<Chat>>();
 
-async function openChat(): Promise<Chat> {
+/** @param times how often Telegram delivers each message */
+async function openChat(times: number): Promise<Chat> {
   const fake = await fakeTelegram();
   const person = { id: 7, first_name: "Ada" };
   const ada: Ada = {
     said: () => fake.seen(7, "person").map(({ text }) => text),
     seen: () => fake.seen(7, "bot").map(({ id, text, buttons }) => ({ id: String(id), text, buttons })),
     pressed: false,
-    says: (text) => void fake.says(7, person, text),
+    says(text) {
+      const update = fake.says(7, person, text);
+      for (let i = 1; i < times; i++) setTimeout(() => fake.repeats(update), i * 150);
+    },
     presses: (id) => void fake.presses(7, person, Number(id), "Approve"),
   };
   return { fake, ada, timer: setInterval(() => nextAct(ada), 10) };
@@ -50,10 +56,10 @@ afterEach(async () => {
   chats.clear();
 });
 
-function telegramScenario(more: Readonly<Record<string, string>> = {}): CrashScenario<MessengerLook> {
+function telegramScenario(more: Readonly<Record<string, string>> = {}, times = 1): CrashScenario<MessengerLook> {
   const { finish, ...rest } = scenario({ NETWORK: "telegram", ...more });
   const chatOf = (child: Program) => {
-    const chat = chats.get(child.dir) ?? openChat();
+    const chat = chats.get(child.dir) ?? openChat(times);
     chats.set(child.dir, chat);
     return chat;
   };
@@ -132,6 +138,22 @@ test("the same at Telegram, by polling", { timeout: MATRIX_MS }, async () => {
   expect(matrix.reference.result.seen).toHaveLength(7);
   expectCovered(matrix, 30);
 });
+
+test(
+  "each message delivered ten times, and the process killed at random meanwhile",
+  { timeout: MATRIX_MS },
+  async () => {
+    const reference = await crashRun({ ...telegramScenario(), deaths: [] });
+    for (let seed = 1; seed <= seedCount(10, 2); seed++) {
+      const random = seeded(seed);
+      const deaths = Array.from({ length: 4 }, () => ({ commit: 1 + random(25) }));
+      const { died, result } = await crashRun({ ...telegramScenario({}, 10), deaths });
+      const others = strays(result.seen, reference.result.seen);
+      expect(others.length, `seed ${seed}`).toBeLessThanOrEqual(died.length);
+      expect([result.inbound, result.turns, result.ran], `seed ${seed}`).toEqual([3, reference.result.turns, 1]);
+    }
+  },
+);
 
 test("killed three times in a row", { timeout: MATRIX_MS }, async () => {
   const again = { again: [2, 3], points: every(11, 3), slack: 20 };

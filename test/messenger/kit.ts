@@ -28,6 +28,8 @@ interface HostOptions {
   readonly script?: Script;
   readonly tools?: ToolSet;
   readonly manual?: boolean;
+  /** Of the host, instead of a memory without bounds. */
+  readonly host?: Partial<Parameters<typeof serve>[0]>;
   /** Besides the one that is talked to. */
   readonly agents?: Readonly<Record<string, new (host: AgentHost) => Think>>;
   readonly make?: (Base: new (host: AgentHost) => Think) => new (host: AgentHost) => Think;
@@ -64,10 +66,15 @@ export interface TelegramKit extends HostKit {
 
 /** Opens a host and wakes the agent, which listens. */
 async function openHost(
-  { script, tools = {}, manual, make, agents }: HostOptions,
-  own: { readonly messengers: () => Messengers; readonly id: string; readonly dm: string; readonly clock: ManualClock },
+  { script, tools = {}, manual, make, agents, host: own }: HostOptions,
+  there: {
+    readonly messengers: () => Messengers;
+    readonly id: string;
+    readonly dm: string;
+    readonly clock: ManualClock;
+  },
 ): Promise<HostKit> {
-  const { clock } = own;
+  const { clock } = there;
   const storage = memoryStorage();
   const lives: Think[] = [];
   const ports: AgentHost[] = [];
@@ -88,7 +95,7 @@ async function openHost(
       return tools;
     }
     override getMessengers() {
-      return defineMessengers(own.messengers());
+      return defineMessengers(there.messengers());
     }
     override onError(error: unknown): void {
       errors.push(error instanceof Error ? error.message : String(error));
@@ -99,6 +106,7 @@ async function openHost(
     serve({
       ...{ agents: { Talk, ...agents }, storage, port: 0, signals: false, idleMs: 1e9, graceMs: 0, log: false },
       ...(manual === true && { clock }),
+      ...own,
     });
   const forget = subscribe("*", (event) => {
     if (/^(delivery|messenger|chat:request)/.test(event.type)) events.push(event);
@@ -115,8 +123,8 @@ async function openHost(
     get host() {
       return host;
     },
-    holder(thread = own.dm) {
-      const name = `messenger:${own.id}:${encodeURIComponent(thread)}`;
+    holder(thread = there.dm) {
+      const name = `messenger:${there.id}:${encodeURIComponent(thread)}`;
       const at = ports.findLastIndex(({ path }) => path.at(-1)?.name === name);
       const found = lives[at];
       if (found === undefined) throw new Error(`Nobody holds ${thread}.`);
@@ -142,7 +150,16 @@ async function openHost(
 
 /** An agent at a messenger in memory. */
 export async function openKit(options: KitOptions = {}): Promise<Kit> {
-  const { script: _1, network: networkOptions, tools: _2, manual: _3, make: _4, agents: _5, ...more } = options;
+  const {
+    script: _1,
+    network: networkOptions,
+    tools: _2,
+    manual: _3,
+    make: _4,
+    agents: _5,
+    host: _6,
+    ...more
+  } = options;
   const network = memoryChannel(networkOptions);
   const terms = { coalesceMs: 0, allow: () => true, ...more };
   const messengers = () => ({ memory: messenger(network.channel(), terms) });
@@ -160,7 +177,7 @@ export const AT_ONCE = { directMs: 0, groupMs: 0, perSecond: 1000 };
 export async function openTelegram(
   options: Partial<TelegramMessengerOptions> & HostOptions & { readonly fake?: FakeTelegramOptions } = {},
 ): Promise<TelegramKit> {
-  const { script: _1, fake, tools: _2, manual: _3, make: _4, agents: _5, ...more } = options;
+  const { script: _1, fake, tools: _2, manual: _3, make: _4, agents: _5, host: _6, ...more } = options;
   const clock = manualClock();
   const telegram = await fakeTelegram({ ...(options.manual === true && { now: () => clock.now() }), ...fake });
   onTestFinished(() => telegram.close());

@@ -1,0 +1,218 @@
+// What goes wrong around a messenger, and what is a lot.
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { type Channel, defineMessengers, messenger, type MessengerEvent } from "perdure/messengers";
+import { tooManyRequests } from "perdure/testing";
+import { expect, test, vi } from "vitest";
+import { tempDir } from "../host/open-host.ts";
+import { serverTool } from "../think/harness.ts";
+import { ADA, ADA_THERE, BEN, DM, type Kit, openKit, openTelegram } from "./kit.ts";
+
+const paragraph = (n: number) => `${n}. ${"Trees keep what they have been told in rings. ".repeat(4).trim()}`;
+const block = (n: number) =>
+  ["```ts", ...Array.from({ length: 30 }, (_, i) => `const x${n}_${i} = "*${i}*";`), "```"].join("\n");
+/** More than 20,000 characters, of which code is the larger part. */
+const LONG = Array.from({ length: 24 }, (_, i) => (i % 2 === 0 ? paragraph(i) : block(i).repeat(1))).join("\n\n");
+const wordsOf = (text: string) =>
+  text
+    .replaceAll(/```\w*/g, " ")
+    .split(/\s+/)
+    .filter(Boolean);
+
+test("a network that is down for a whole life: the answer comes with the next one, once", async () => {
+  const gate = Promise.withResolvers<string>();
+  const kit = await openTelegram({
+    manual: true,
+    tools: { wait: serverTool(() => gate.promise) },
+    script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "wait", input: {} }] } : "Hello there."),
+  });
+  kit.telegram.says(7, ADA_THERE, "hi");
+  await kit.until(() => expect(kit.deliveries()).toHaveLength(1));
+  await kit.telegram.close();
+  gate.resolve("now");
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1, maybeTwice: false }]));
+  await kit.restart();
+  await kit.until(() => expect(kit.deliveries()[0]?.attempts).toBeGreaterThan(2));
+  await kit.restart();
+  await kit.telegram.listen();
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done" }]));
+  expect(kit.texts()).toEqual(["Hello there."]);
+  expect(kit.errors.every((error) => error.includes("ECONN"))).toBe(true);
+  kit.errors.length = 0;
+});
+
+test("a full disk: what cannot be stored is not acknowledged, and comes again when there is room", async () => {
+  const kit = await openTelegram({
+    manual: true,
+    conversation: "self",
+    host: { storage: undefined, dir: tempDir(), limits: { databaseBytes: 600_000 } },
+  });
+  const [port] = kit.ports;
+  port?.sql("CREATE TABLE filler (bytes TEXT)");
+  for (const size of [20_000, 2_000, 100])
+    expect(() => {
+      for (;;) port?.sql("INSERT INTO filler VALUES (?)", "x".repeat(size));
+    }).toThrow();
+  kit.telegram.says(7, ADA_THERE, `hi ${"y".repeat(4_000)}`);
+  await kit.until(() => expect(kit.errors.length).toBeGreaterThan(0));
+  expect(kit.texts()).toEqual([]);
+  expect(kit.model.calls).toEqual([]);
+  port?.sql("DELETE FROM filler");
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  expect(kit.model.calls).toHaveLength(1);
+  kit.errors.length = 0;
+});
+
+test("a clock that is set back a day, or forward a year, holds nothing up and repeats nothing", async () => {
+  const kit = await openTelegram({ manual: true });
+  kit.telegram.plan("sendMessage", tooManyRequests(40));
+  kit.telegram.says(7, ADA_THERE, "hi");
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1 }]));
+  await kit.clock.set(kit.clock.now() - 24 * 60 * 60_000);
+  await kit.clock.advance(41_000);
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  await kit.clock.set(kit.clock.now() + 365 * 24 * 60 * 60_000);
+  kit.telegram.says(7, ADA_THERE, "and now?");
+  await kit.until(() => expect(kit.texts()).toHaveLength(2));
+  await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
+});
+
+test("a thousand deliveries that are open at the start are made, each once", async () => {
+  const kit = await openKit();
+  const [root] = kit.lives;
+  const gate = Promise.withResolvers<void>();
+  for (let i = 0; i < 20; i++) kit.network.plan("create", { kind: "held", until: gate.promise });
+  const threads = Array.from({ length: 1_000 }, (_, i) => `memory:${1_000 + i}`);
+  for (const thread of threads) await root?.deliverNotice(`For ${thread}`, { channel: "memory", thread });
+  await kit.restart();
+  gate.resolve();
+  await kit.host.getAgentByName(root?.constructor as never, "main");
+  const open = () => kit.lives.at(-1)?.listDeliveries({ state: "open" }).length;
+  await vi.waitFor(() => expect(open()).toBe(0), { timeout: 30_000, interval: 50 });
+  for (const thread of threads) expect(kit.texts(thread).slice(0, 1)).toEqual([`For ${thread}`]);
+  const again = threads.filter((thread) => kit.texts(thread).length > 1);
+  // Those that were under way when the life ended.
+  expect(again.length).toBeLessThanOrEqual(8);
+}, 60_000);
+
+test("20,000 characters with code arrive whole, in order, each message valid, and the same whether they come at once or in pieces", async () => {
+  expect(LONG.length).toBeGreaterThan(10_000);
+  const text = `${LONG}\n\n${LONG}`;
+  expect(text.length).toBeGreaterThan(20_000);
+  const whole = await openTelegram({ script: () => text, delivery: { first: "whole" } });
+  whole.telegram.says(7, ADA_THERE, "hi");
+  await whole.until(() => expect(whole.deliveries()).toMatchObject([{ state: "done" }]));
+  expect(whole.texts().length).toBeGreaterThan(4);
+  expect(wordsOf(whole.texts().join(" "))).toEqual(wordsOf(text));
+  for (const { text: shown, entities } of whole.telegram.seen(7, "bot")) {
+    expect(shown.length).toBeLessThanOrEqual(4096);
+    // Code stays code, also where it was cut.
+    for (const { index } of shown.matchAll(/const x\d+_\d+ = .*/g))
+      expect(
+        entities.some(
+          ({ type, offset, length }) =>
+            type === "pre" && Number(offset) <= index && index < Number(offset) + Number(length),
+        ),
+      ).toBe(true);
+  }
+  const streamed = await openTelegram({ script: () => ({ text: text.match(/.{1,400}/gs) ?? [], delayMs: 5 }) });
+  streamed.telegram.says(7, ADA_THERE, "hi");
+  await streamed.until(() => expect(streamed.deliveries()).toMatchObject([{ state: "done" }]));
+  expect(streamed.texts()).toEqual(whole.texts());
+});
+
+test("a stream of a minute at a network that takes one call a second meets no 429", async () => {
+  const words = Array.from({ length: 120 }, (_, i) => `word${i} `);
+  const kit = await openTelegram({
+    ...{ manual: true, pace: {}, fake: { perChatMs: 1_000 } },
+    script: () => ({ text: words, delayMs: 10 }),
+  });
+  const began = kit.clock.now();
+  kit.telegram.says(7, ADA_THERE, "hi");
+  await kit.until(() => expect(kit.deliveries()).toHaveLength(1));
+  while (kit.deliveries()[0]?.state !== "done") {
+    await kit.clock.advance(400);
+    await new Promise((resolve) => setTimeout(resolve, 8));
+  }
+  expect(kit.clock.now() - began).toBeGreaterThan(40_000);
+  expect(kit.telegram.calls.filter(({ method }) => method === "editMessageText").length).toBeGreaterThan(10);
+  expect(kit.texts()).toEqual([words.join("").trim()]);
+  const said = kit.telegram.calls.filter(({ method }) => /^(send|edit)Message/.test(method)).map(({ at }) => at);
+  for (const [i, at] of said.entries()) if (i > 0) expect(at - (said[i - 1] ?? 0)).toBeGreaterThanOrEqual(1_000);
+  expect(kit.events.filter(({ type }) => type.startsWith("delivery"))).toEqual([]);
+});
+
+test("an answer from the messenger, from code and by HTTP at once: the call runs once, and all show who", async () => {
+  const ran: unknown[] = [];
+  const kit = await openKit({
+    tools: { pay: serverTool((input) => (ran.push(input), "paid"), { needsApproval: true }) },
+    script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "pay", input: { amount: 5 } }] } : "Paid."),
+  });
+  kit.network.says(DM, ADA, "pay");
+  const question = () => kit.network.seen(DM, "agent").find(({ buttons }) => buttons.length > 0);
+  await kit.until(() => expect(question()).toBeDefined());
+  const holder = kit.holder();
+  const { toolCallId = "" } = holder.pendingApprovals()[0] ?? {};
+  const path = `${kit.host.url}/agents/talk/main/sub/talk/${encodeURIComponent(`messenger:memory:${encodeURIComponent(DM)}`)}`;
+  const http = fetch(`${path}/chat/approvals/${toolCallId}`, {
+    ...{ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ approved: true }) },
+  });
+  kit.network.presses(DM, ADA, question()?.id ?? "", "Approve");
+  holder.answerApproval(toolCallId, true, { approver: "Chris" });
+  expect((await http).status).toBeLessThan(500);
+  await kit.until(() => expect(kit.texts().at(-1)).toBe("Paid."));
+  expect(ran).toEqual([{ amount: 5 }]);
+  await kit.until(() => expect(kit.network.told).toHaveLength(1));
+  const by = /Approved by (\w+)/.exec(kit.texts().join())?.[1];
+  expect(["Ada", "Chris"]).toContain(by);
+  expect(kit.network.told[0]?.text).toBe(`Approved by ${by ?? ""}`);
+});
+
+test("what came is known by rows, not by memory", async () => {
+  const COUNT = 100_000;
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc") as () => void;
+  let at = 0;
+  const begin = Promise.withResolvers<Kit>();
+  const done = Promise.withResolvers<void>();
+  const heap: number[] = [];
+  const channel: Channel = {
+    provider: "many",
+    limits: { text: 4096, buttonData: 64, editable: true },
+    pace: { perPlaceMs: () => 0, perSecond: 1_000 },
+    self: () => Promise.resolve({ id: "bot", userName: "bot" }),
+    parse: (input) => [input as MessengerEvent],
+    create: () => Promise.resolve({ id: "m" }),
+    edit: () => Promise.resolve(),
+    async listen(accept) {
+      const { events } = await begin.promise;
+      const measure = () => {
+        events.length = 0;
+        gc();
+        heap.push(process.memoryUsage().heapUsed);
+      };
+      for (; at < COUNT; at++) {
+        const said = { kind: "message", keys: [`k${at}`], thread: "many:8", dm: true, messageId: `m${at}` } as const;
+        await accept({ ...said, author: { ...BEN, isBot: false }, text: "hi", mentioned: false, files: [] });
+        if (at % (COUNT / 4) === 0) measure();
+      }
+      measure();
+      done.resolve();
+    },
+  };
+  const kit = await openKit({
+    make: (Base) =>
+      class extends Base {
+        override getMessengers() {
+          return defineMessengers({ memory: messenger(channel, { allow: ["7"], refusedText: "" }) });
+        }
+      },
+  });
+  begin.resolve(kit);
+  await done.promise;
+  const [{ n } = { n: 0 }] = kit.ports[0]?.sql<{ n: number }>("SELECT count(*) AS n FROM perdure_inbound") ?? [];
+  expect(n).toBe(COUNT);
+  const [, first = 0] = heap;
+  // Three quarters of the names would take more than this.
+  expect((heap.at(-1) ?? 0) - first).toBeLessThan(4_000_000);
+}, 60_000);
