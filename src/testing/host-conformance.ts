@@ -1,5 +1,5 @@
 import { alarmCases } from "./conformance/alarm.ts";
-import { withBench, type BenchCase, type ConformanceHost } from "./conformance/bench.ts";
+import { type BenchCases, type ConformanceHost, withBench } from "./conformance/bench.ts";
 import { blobCases } from "./conformance/blobs.ts";
 import { durabilityCases } from "./conformance/durability.ts";
 import { isolationCases } from "./conformance/isolation.ts";
@@ -33,7 +33,7 @@ export function hostConformance(
   open: (probe: ConformanceProbe) => Promise<ConformanceHost>,
   options: ConformanceOptions = {},
 ): ConformanceCase[] {
-  const cases: BenchCase[] = [
+  const cases: BenchCases = {
     ...sqlCases,
     ...txCases,
     ...durabilityCases,
@@ -41,9 +41,9 @@ export function hostConformance(
     ...blobCases,
     ...alarmCases,
     ...lifeCases,
-    ...(options.sockets === false ? [] : socketCases),
-  ];
-  return cases.map(({ name, run }) => ({
+    ...(options.sockets === false ? {} : socketCases),
+  };
+  return Object.entries(cases).map(([name, run]) => ({
     name,
     run() {
       const probe = createProbe();

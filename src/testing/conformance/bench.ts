@@ -37,10 +37,8 @@ export interface Bench {
   connect(name: string, query?: string): Promise<ConformanceClient>;
 }
 
-export interface BenchCase {
-  readonly name: string;
-  readonly run: (bench: Bench) => void | Promise<void>;
-}
+/** What a host has to do, by its name. */
+export type BenchCases = Readonly<Record<string, (bench: Bench) => void | Promise<void>>>;
 
 /** Runs `work` on a host of its own and closes it whatever happens. */
 export async function withBench(

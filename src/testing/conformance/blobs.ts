@@ -1,81 +1,63 @@
-import type { BenchCase } from "./bench.ts";
+import type { BenchCases } from "./bench.ts";
 import { ensure, same } from "./ensure.ts";
 
 const LARGE = 3 * 1024 * 1024 + 1;
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-export const blobCases: readonly BenchCase[] = [
-  {
-    name: "blobs: what was put comes back, under a name that follows from the bytes",
-    async run(bench) {
-      const { blobs } = await bench.agent();
-      const name = await blobs.put(encode("one"));
-      same(await blobs.get(name), encode("one"), "bytes");
-      same(await blobs.put(encode("one")), name, "the name of the same bytes");
-      ensure((await blobs.put(encode("two"))) !== name, "other bytes have another name");
-      same(await blobs.get(name), encode("one"), "bytes, later");
-    },
+export const blobCases: BenchCases = {
+  "blobs: what was put comes back, under a name that follows from the bytes": async (bench) => {
+    const { blobs } = await bench.agent();
+    const name = await blobs.put(encode("one"));
+    same(await blobs.get(name), encode("one"), "bytes");
+    same(await blobs.put(encode("one")), name, "the name of the same bytes");
+    ensure((await blobs.put(encode("two"))) !== name, "other bytes have another name");
+    same(await blobs.get(name), encode("one"), "bytes, later");
   },
-  {
-    name: "blobs: empty and large, there after a reopen without more ado",
-    async run(bench) {
-      const { blobs } = await bench.agent();
-      const large = Uint8Array.from({ length: LARGE }, (_, index) => (index * 7) % 256);
-      const [emptyName, largeName] = [await blobs.put(new Uint8Array()), await blobs.put(large)];
-      await bench.reopen();
-      const again = (await bench.agent()).blobs;
-      same(await again.get(emptyName), new Uint8Array(), "no bytes");
-      const read = await again.get(largeName);
-      ensure(read !== undefined && read.length === LARGE, "the length of large bytes");
-      ensure(
-        read.every((byte, index) => byte === large[index]),
-        "large bytes are the same",
-      );
-    },
+  "blobs: empty and large, there after a reopen without more ado": async (bench) => {
+    const { blobs } = await bench.agent();
+    const large = Uint8Array.from({ length: LARGE }, (_, index) => (index * 7) % 256);
+    const [emptyName, largeName] = [await blobs.put(new Uint8Array()), await blobs.put(large)];
+    await bench.reopen();
+    const again = (await bench.agent()).blobs;
+    same(await again.get(emptyName), new Uint8Array(), "no bytes");
+    const read = await again.get(largeName);
+    ensure(read !== undefined && read.length === LARGE, "the length of large bytes");
+    ensure(
+      read.every((byte, index) => byte === large[index]),
+      "large bytes are the same",
+    );
   },
-  {
-    name: "blobs: only the window that was put, whatever becomes of the buffer",
-    async run(bench) {
-      const { blobs } = await bench.agent();
-      const buffer = encode("[inside]");
-      const name = await blobs.put(buffer.subarray(1, 7));
-      buffer.fill(0);
-      same(await blobs.get(name), encode("inside"), "bytes");
-      (await blobs.get(name))?.fill(0);
-      same(await blobs.get(name), encode("inside"), "bytes after the reader changed its copy");
-    },
+  "blobs: only the window that was put, whatever becomes of the buffer": async (bench) => {
+    const { blobs } = await bench.agent();
+    const buffer = encode("[inside]");
+    const name = await blobs.put(buffer.subarray(1, 7));
+    buffer.fill(0);
+    same(await blobs.get(name), encode("inside"), "bytes");
+    (await blobs.get(name))?.fill(0);
+    same(await blobs.get(name), encode("inside"), "bytes after the reader changed its copy");
   },
-  {
-    name: "blobs: deleted and unknown ones are undefined",
-    async run(bench) {
-      const { blobs } = await bench.agent();
-      const name = await blobs.put(encode("x"));
-      await blobs.delete(name);
-      same(await blobs.get(name), undefined, "deleted");
-      await blobs.delete(name);
-      await blobs.put(encode("x"));
-      same(await blobs.get(name), encode("x"), "put again");
-      const unknown = `${name.slice(0, -1)}${name.endsWith("0") ? "1" : "0"}`;
-      same(await blobs.get(unknown), undefined, "unknown");
-    },
+  "blobs: deleted and unknown ones are undefined": async (bench) => {
+    const { blobs } = await bench.agent();
+    const name = await blobs.put(encode("x"));
+    await blobs.delete(name);
+    same(await blobs.get(name), undefined, "deleted");
+    await blobs.delete(name);
+    await blobs.put(encode("x"));
+    same(await blobs.get(name), encode("x"), "put again");
+    const unknown = `${name.slice(0, -1)}${name.endsWith("0") ? "1" : "0"}`;
+    same(await blobs.get(unknown), undefined, "unknown");
   },
-  {
-    name: "blobs: many puts of the same bytes at once",
-    async run(bench) {
-      const { blobs } = await bench.agent();
-      const names = await Promise.all(Array.from({ length: 8 }, () => blobs.put(encode("same"))));
-      same(new Set(names).size, 1, "different names");
-      same(await blobs.get(names[0] ?? ""), encode("same"), "bytes");
-    },
+  "blobs: many puts of the same bytes at once": async (bench) => {
+    const { blobs } = await bench.agent();
+    const names = await Promise.all(Array.from({ length: 8 }, () => blobs.put(encode("same"))));
+    same(new Set(names).size, 1, "different names");
+    same(await blobs.get(names[0] ?? ""), encode("same"), "bytes");
   },
-  {
-    name: "blobs: deleting in one agent leaves another agent's",
-    async run(bench) {
-      const [a, b] = [await bench.agent("a"), await bench.agent("b")];
-      const name = await a.blobs.put(encode("shared"));
-      same(await b.blobs.put(encode("shared")), name, "the name in another agent");
-      await a.blobs.delete(name);
-      same(await b.blobs.get(name), encode("shared"), "bytes of the other agent");
-    },
+  "blobs: deleting in one agent leaves another agent's": async (bench) => {
+    const [a, b] = [await bench.agent("a"), await bench.agent("b")];
+    const name = await a.blobs.put(encode("shared"));
+    same(await b.blobs.put(encode("shared")), name, "the name in another agent");
+    await a.blobs.delete(name);
+    same(await b.blobs.get(name), encode("shared"), "bytes of the other agent");
   },
-];
+};

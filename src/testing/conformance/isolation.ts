@@ -1,5 +1,5 @@
 import type { AgentHost } from "../../port.ts";
-import type { BenchCase } from "./bench.ts";
+import type { BenchCases } from "./bench.ts";
 import { ensure, refuses, same } from "./ensure.ts";
 
 /** Names that a careless host could mix up, or let out of its folder. */
@@ -10,61 +10,49 @@ function own(agent: AgentHost, value: string): void {
   agent.sql("INSERT INTO t VALUES (?)", value);
 }
 
-export const isolationCases: readonly BenchCase[] = [
-  {
-    name: "isolation: each agent has a database of its own, whatever the names",
-    async run(bench) {
-      const ids = new Set<string>();
-      for (const name of NAMES) {
-        const agent = await bench.agent(name);
-        same(agent.path, bench.probe.pathOf(name), `the path of ${JSON.stringify(name)}`);
-        ids.add(agent.id);
-        own(agent, name);
-        await agent.durable();
-      }
-      same(ids.size, NAMES.length, "different ids");
-      await bench.reopen();
-      for (const name of NAMES) same((await bench.agent(name)).sql("SELECT value FROM t"), [{ value: name }], name);
-    },
+export const isolationCases: BenchCases = {
+  "isolation: each agent has a database of its own, whatever the names": async (bench) => {
+    const ids = new Set<string>();
+    for (const name of NAMES) {
+      const agent = await bench.agent(name);
+      same(agent.path, bench.probe.pathOf(name), `the path of ${JSON.stringify(name)}`);
+      ids.add(agent.id);
+      own(agent, name);
+      await agent.durable();
+    }
+    same(ids.size, NAMES.length, "different ids");
+    await bench.reopen();
+    for (const name of NAMES) same((await bench.agent(name)).sql("SELECT value FROM t"), [{ value: name }], name);
   },
-  {
-    name: "isolation: a table of one agent is unknown to another",
-    async run(bench) {
-      own(await bench.agent("a"), "a");
-      const other = await bench.agent("b");
-      refuses(() => other.sql("SELECT * FROM t"), "another agent's table", "sql_failed");
-    },
+  "isolation: a table of one agent is unknown to another": async (bench) => {
+    own(await bench.agent("a"), "a");
+    const other = await bench.agent("b");
+    refuses(() => other.sql("SELECT * FROM t"), "another agent's table", "sql_failed");
   },
-  {
-    name: "isolation: a tx that is undone leaves other agents' writes alone",
-    async run(bench) {
-      const [a, b] = [await bench.agent("a"), await bench.agent("b")];
-      own(a, "a");
-      own(b, "b");
-      try {
-        a.tx(() => {
-          a.sql("DELETE FROM t");
-          b.sql("INSERT INTO t VALUES ('second')");
-          throw new Error("undo");
-        });
-      } catch {
-        // as planned
-      }
-      same(a.sql("SELECT value FROM t"), [{ value: "a" }], "rows of a");
-      same(b.sql("SELECT value FROM t ORDER BY value"), [{ value: "b" }, { value: "second" }], "rows of b");
-    },
+  "isolation: a tx that is undone leaves other agents' writes alone": async (bench) => {
+    const [a, b] = [await bench.agent("a"), await bench.agent("b")];
+    own(a, "a");
+    own(b, "b");
+    try {
+      a.tx(() => {
+        a.sql("DELETE FROM t");
+        b.sql("INSERT INTO t VALUES ('second')");
+        throw new Error("undo");
+      });
+    } catch {
+      // as planned
+    }
+    same(a.sql("SELECT value FROM t"), [{ value: "a" }], "rows of a");
+    same(b.sql("SELECT value FROM t ORDER BY value"), [{ value: "b" }, { value: "second" }], "rows of b");
   },
-  {
-    name: "isolation: children have databases of their own",
-    async run(bench) {
-      const parent = await bench.agent("a");
-      const { pathOf } = bench.probe;
-      for (const child of [pathOf("a", "kid"), pathOf("a", "kid", "a"), pathOf("b", "kid"), pathOf("kid")]) {
-        same(await parent.call(child, "write", ["x"]), 1, `rows of ${child.map((step) => step.name).join(" > ")}`);
-      }
-      refuses(() => parent.sql("SELECT * FROM t"), "a child's table", "sql_failed");
-      const ids = new Set(bench.probe.lives.map((life) => life.host.id));
-      ensure(ids.size === bench.probe.lives.length, "different ids");
-    },
+  "isolation: children have databases of their own": async (bench) => {
+    const parent = await bench.agent("a");
+    const { pathOf } = bench.probe;
+    for (const child of [pathOf("a", "kid"), pathOf("a", "kid", "a"), pathOf("b", "kid"), pathOf("kid")]) {
+      same(await parent.call(child, "write", ["x"]), 1, `rows of ${child.map((step) => step.name).join(" > ")}`);
+    }
+    refuses(() => parent.sql("SELECT * FROM t"), "a child's table", "sql_failed");
+    const ids = new Set(bench.probe.lives.map((life) => life.host.id));
+    ensure(ids.size === bench.probe.lives.length, "different ids");
   },
-];
+};

@@ -1,5 +1,5 @@
 import type { AgentHost, SqlValue } from "../../port.ts";
-import type { BenchCase } from "./bench.ts";
+import type { BenchCases } from "./bench.ts";
 import { ensure, refuses, same } from "./ensure.ts";
 
 const MEGABYTE = 1024 * 1024;
@@ -44,134 +44,110 @@ const VALUES: readonly (readonly [string, SqlValue])[] = [
   ["a window on larger bytes", new Uint8Array([0, 1, 2, 3, 4, 5]).subarray(2, 4)],
 ];
 
-export const sqlCases: readonly BenchCase[] = [
-  {
-    name: "sql: every kind of value comes back as it was stored",
-    async run(bench) {
-      const agent = await bench.agent();
-      agent.sql("CREATE TABLE v (id INTEGER PRIMARY KEY, value)");
-      for (const [what, value] of VALUES) {
-        const id = agent.sql<{ id: number }>("INSERT INTO v (value) VALUES (?) RETURNING id", value)[0]?.id ?? 0;
-        same(agent.sql("SELECT value FROM v WHERE id = ?", id), [{ value }], what);
-        same(agent.sql("SELECT ? AS value", value), [{ value }], `${what}, as a parameter only`);
-      }
-      await bench.reopen();
-      const stored = (await bench.agent()).sql("SELECT value FROM v ORDER BY id");
-      same(
-        stored,
-        VALUES.map(([, value]) => ({ value })),
-        "all values after a reopen",
-      );
-    },
+export const sqlCases: BenchCases = {
+  "sql: every kind of value comes back as it was stored": async (bench) => {
+    const agent = await bench.agent();
+    agent.sql("CREATE TABLE v (id INTEGER PRIMARY KEY, value)");
+    for (const [what, value] of VALUES) {
+      const id = agent.sql<{ id: number }>("INSERT INTO v (value) VALUES (?) RETURNING id", value)[0]?.id ?? 0;
+      same(agent.sql("SELECT value FROM v WHERE id = ?", id), [{ value }], what);
+      same(agent.sql("SELECT ? AS value", value), [{ value }], `${what}, as a parameter only`);
+    }
+    await bench.reopen();
+    const stored = (await bench.agent()).sql("SELECT value FROM v ORDER BY id");
+    same(
+      stored,
+      VALUES.map(([, value]) => ({ value })),
+      "all values after a reopen",
+    );
   },
-  {
-    name: "sql: bytes come back as a Uint8Array of their own",
-    async run(bench) {
-      const agent = await bench.agent();
-      const read = () => agent.sql<{ bytes: unknown }>("SELECT x'0102' AS bytes")[0]?.bytes;
-      const first = read();
-      ensure(first instanceof Uint8Array, "bytes are a Uint8Array");
-      first[0] = 9;
-      same(read(), new Uint8Array([1, 2]), "bytes read again");
-    },
+  "sql: bytes come back as a Uint8Array of their own": async (bench) => {
+    const agent = await bench.agent();
+    const read = () => agent.sql<{ bytes: unknown }>("SELECT x'0102' AS bytes")[0]?.bytes;
+    const first = read();
+    ensure(first instanceof Uint8Array, "bytes are a Uint8Array");
+    first[0] = 9;
+    same(read(), new Uint8Array([1, 2]), "bytes read again");
   },
-  {
-    name: "sql: large text and large bytes",
-    async run(bench) {
-      const agent = await bench.agent();
-      const text = "ü👍".repeat(MEGABYTE / 8);
-      const bytes = Uint8Array.from({ length: MEGABYTE }, (_, index) => index % 251);
-      agent.sql("CREATE TABLE large (text TEXT, bytes BLOB)");
-      agent.sql("INSERT INTO large VALUES (?, ?)", text, bytes);
-      await bench.reopen();
-      const [row] = (await bench.agent()).sql<{ text: string; bytes: Uint8Array }>("SELECT text, bytes FROM large");
-      ensure(row !== undefined && row.text === text, "a large text is the same");
-      ensure(row.bytes.length === bytes.length && row.bytes.every((byte, at) => byte === bytes[at]), "so are bytes");
-    },
+  "sql: large text and large bytes": async (bench) => {
+    const agent = await bench.agent();
+    const text = "ü👍".repeat(MEGABYTE / 8);
+    const bytes = Uint8Array.from({ length: MEGABYTE }, (_, index) => index % 251);
+    agent.sql("CREATE TABLE large (text TEXT, bytes BLOB)");
+    agent.sql("INSERT INTO large VALUES (?, ?)", text, bytes);
+    await bench.reopen();
+    const [row] = (await bench.agent()).sql<{ text: string; bytes: Uint8Array }>("SELECT text, bytes FROM large");
+    ensure(row !== undefined && row.text === text, "a large text is the same");
+    ensure(row.bytes.length === bytes.length && row.bytes.every((byte, at) => byte === bytes[at]), "so are bytes");
   },
-  {
-    name: "sql: rows come in order, statements without rows return none",
-    async run(bench) {
-      const agent = await bench.agent();
-      same(agent.sql("CREATE TABLE n (value INTEGER)"), [], "CREATE");
-      same(agent.sql("INSERT INTO n VALUES (1)"), [], "INSERT");
-      same(agent.sql("SELECT value FROM n WHERE value > 1"), [], "SELECT of nothing");
-      agent.sql(
-        "WITH RECURSIVE c(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) INSERT INTO n SELECT x FROM c",
-      );
-      const rows = agent.sql<{ value: number }>("SELECT value FROM n ORDER BY value");
-      ensure(rows.length === 5000 && rows.every(({ value }, index) => value === index + 1), "5000 rows, in order");
-    },
+  "sql: rows come in order, statements without rows return none": async (bench) => {
+    const agent = await bench.agent();
+    same(agent.sql("CREATE TABLE n (value INTEGER)"), [], "CREATE");
+    same(agent.sql("INSERT INTO n VALUES (1)"), [], "INSERT");
+    same(agent.sql("SELECT value FROM n WHERE value > 1"), [], "SELECT of nothing");
+    agent.sql(
+      "WITH RECURSIVE c(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) INSERT INTO n SELECT x FROM c",
+    );
+    const rows = agent.sql<{ value: number }>("SELECT value FROM n ORDER BY value");
+    ensure(rows.length === 5000 && rows.every(({ value }, index) => value === index + 1), "5000 rows, in order");
   },
-  {
-    name: "sql: the dialect has upserts, RETURNING, JSON and full-text search",
-    async run(bench) {
-      const agent = await bench.agent();
-      agent.sql("CREATE TABLE kv (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
-      const put = "INSERT INTO kv VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value RETURNING value";
-      same(agent.sql(put, "a", "1"), [{ value: "1" }], "insert");
-      same(agent.sql(put, "a", "2"), [{ value: "2" }], "update");
-      same(agent.sql("SELECT json_extract(?, '$.b[1]') AS x", '{"b":[1,2]}'), [{ x: 2 }], "json_extract");
-      agent.sql("CREATE VIRTUAL TABLE words USING fts5(body)");
-      agent.sql("INSERT INTO words VALUES ('durable agents'), ('other text')");
-      same(agent.sql("SELECT body FROM words WHERE words MATCH ?", "agents"), [{ body: "durable agents" }], "fts5");
-    },
+  "sql: the dialect has upserts, RETURNING, JSON and full-text search": async (bench) => {
+    const agent = await bench.agent();
+    agent.sql("CREATE TABLE kv (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
+    const put = "INSERT INTO kv VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value RETURNING value";
+    same(agent.sql(put, "a", "1"), [{ value: "1" }], "insert");
+    same(agent.sql(put, "a", "2"), [{ value: "2" }], "update");
+    same(agent.sql("SELECT json_extract(?, '$.b[1]') AS x", '{"b":[1,2]}'), [{ x: 2 }], "json_extract");
+    agent.sql("CREATE VIRTUAL TABLE words USING fts5(body)");
+    agent.sql("INSERT INTO words VALUES ('durable agents'), ('other text')");
+    same(agent.sql("SELECT body FROM words WHERE words MATCH ?", "agents"), [{ body: "durable agents" }], "fts5");
   },
-  {
-    name: "sql: statements that reach around the host are refused and change nothing",
-    async run(bench) {
-      const agent = await bench.agent();
-      agent.sql("CREATE TABLE t (value INTEGER)");
-      const refuseAll = (when: string): void => {
-        for (const query of REFUSED) refuses(() => agent.sql(query), `${JSON.stringify(query)} ${when}`, "sql_refused");
-      };
-      refuseAll("at first");
-      agent.tx(() => {
-        agent.sql("INSERT INTO t VALUES (1)");
-        refuseAll("in a tx");
-        agent.tx(() => refuseAll("in an inner tx"));
-      });
-      // The host has run some of these itself by now.
-      refuseAll("after a tx");
-      same(agent.sql("SELECT value FROM t"), [{ value: 1 }], "rows after the refusals");
-      await agent.durable();
-      await bench.reopen();
-      same((await bench.agent()).sql("SELECT value FROM t"), [{ value: 1 }], "rows after a reopen");
-    },
+  "sql: statements that reach around the host are refused and change nothing": async (bench) => {
+    const agent = await bench.agent();
+    agent.sql("CREATE TABLE t (value INTEGER)");
+    const refuseAll = (when: string): void => {
+      for (const query of REFUSED) refuses(() => agent.sql(query), `${JSON.stringify(query)} ${when}`, "sql_refused");
+    };
+    refuseAll("at first");
+    agent.tx(() => {
+      agent.sql("INSERT INTO t VALUES (1)");
+      refuseAll("in a tx");
+      agent.tx(() => refuseAll("in an inner tx"));
+    });
+    // The host has run some of these itself by now.
+    refuseAll("after a tx");
+    same(agent.sql("SELECT value FROM t"), [{ value: 1 }], "rows after the refusals");
+    await agent.durable();
+    await bench.reopen();
+    same((await bench.agent()).sql("SELECT value FROM t"), [{ value: 1 }], "rows after a reopen");
   },
-  {
-    name: "sql: two statements in one query are not half done",
-    async run(bench) {
-      const agent = await bench.agent();
-      agent.sql("CREATE TABLE t (value INTEGER)");
-      for (const query of ["INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (1); COMMIT"]) {
-        refuses(() => agent.sql(query), query, "sql_failed", "sql_refused");
-      }
-      refuses(() => agent.sql(""), "no statement", "sql_failed", "sql_refused");
-      same(agent.sql("SELECT * FROM t"), [], "rows");
-    },
+  "sql: two statements in one query are not half done": async (bench) => {
+    const agent = await bench.agent();
+    agent.sql("CREATE TABLE t (value INTEGER)");
+    for (const query of ["INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (1); COMMIT"]) {
+      refuses(() => agent.sql(query), query, "sql_failed", "sql_refused");
+    }
+    refuses(() => agent.sql(""), "no statement", "sql_failed", "sql_refused");
+    same(agent.sql("SELECT * FROM t"), [], "rows");
   },
-  {
-    name: "sql: what SQLite refuses is sql_failed and changes nothing",
-    async run(bench) {
-      const agent = await bench.agent();
-      agent.sql("CREATE TABLE u (value INTEGER UNIQUE NOT NULL CHECK (value < 10))");
-      agent.sql("INSERT INTO u VALUES (1)");
-      const wrong: readonly (readonly [string, ...SqlValue[]])[] = [
-        ["SELECT * FROM no_such_table"],
-        ["SELECT no_such_column FROM u"],
-        ["SELEC 1"],
-        ["INSERT INTO u VALUES (1)"],
-        ["INSERT INTO u VALUES (NULL)"],
-        ["INSERT INTO u SELECT 5 UNION ALL SELECT 50"],
-        ["INSERT INTO u VALUES (?)"],
-        ["INSERT INTO u VALUES (?)", 2, 3],
-      ];
-      for (const [query, ...args] of wrong) refuses(() => agent.sql(query, ...args), query, "sql_failed");
-      same(values(agent), [1], "rows");
-    },
+  "sql: what SQLite refuses is sql_failed and changes nothing": async (bench) => {
+    const agent = await bench.agent();
+    agent.sql("CREATE TABLE u (value INTEGER UNIQUE NOT NULL CHECK (value < 10))");
+    agent.sql("INSERT INTO u VALUES (1)");
+    const wrong: readonly (readonly [string, ...SqlValue[]])[] = [
+      ["SELECT * FROM no_such_table"],
+      ["SELECT no_such_column FROM u"],
+      ["SELEC 1"],
+      ["INSERT INTO u VALUES (1)"],
+      ["INSERT INTO u VALUES (NULL)"],
+      ["INSERT INTO u SELECT 5 UNION ALL SELECT 50"],
+      ["INSERT INTO u VALUES (?)"],
+      ["INSERT INTO u VALUES (?)", 2, 3],
+    ];
+    for (const [query, ...args] of wrong) refuses(() => agent.sql(query, ...args), query, "sql_failed");
+    same(values(agent), [1], "rows");
   },
-];
+};
 
 function values(agent: AgentHost): unknown[] {
   return agent.sql("SELECT value FROM u ORDER BY value").map((row) => row.value);

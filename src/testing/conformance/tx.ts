@@ -1,8 +1,7 @@
 import type { AgentHost, WriteLevel } from "../../port.ts";
-import type { Bench, BenchCase } from "./bench.ts";
+import type { Bench, BenchCases } from "./bench.ts";
 import { ensure, refuses, same } from "./ensure.ts";
 
-const LEVELS: readonly WriteLevel[] = ["sync", "commit"];
 const DEEP = 20;
 
 /** What a case throws on purpose. */
@@ -37,124 +36,100 @@ function undone(agent: AgentHost, work: () => void, level?: WriteLevel): void {
   ensure(seen === reason, "tx throws the very error that its work threw");
 }
 
-export const txCases: readonly BenchCase[] = [
-  ...LEVELS.map((level): BenchCase => ({
-    name: `tx: commits all or nothing (${level})`,
-    async run(bench) {
-      const agent = await open(bench);
-      const result = { any: "value" };
-      const returned = agent.tx(() => {
-        add(agent, "a");
-        add(agent, "b");
-        return result;
-      }, level);
-      ensure(returned === result, "tx returns what its work returned");
-      undone(
-        agent,
-        () => {
-          add(agent, "c");
-          agent.sql("DELETE FROM t");
-          agent.sql("CREATE TABLE other (x)");
-        },
-        level,
+async function commitsAllOrNothing(bench: Bench, level: WriteLevel): Promise<void> {
+  const agent = await open(bench);
+  const result = { any: "value" };
+  const returned = agent.tx(() => {
+    add(agent, "a");
+    add(agent, "b");
+    return result;
+  }, level);
+  ensure(returned === result, "tx returns what its work returned");
+  const work = () => {
+    add(agent, "c");
+    agent.sql("DELETE FROM t");
+    agent.sql("CREATE TABLE other (x)");
+  };
+  undone(agent, work, level);
+  same(values(agent), ["a", "b"], "rows");
+  refuses(() => agent.sql("SELECT * FROM other"), "a table of an undone tx", "sql_failed");
+}
+
+export const txCases: BenchCases = {
+  "tx: commits all or nothing (sync)": (bench) => commitsAllOrNothing(bench, "sync"),
+  "tx: commits all or nothing (commit)": (bench) => commitsAllOrNothing(bench, "commit"),
+  "tx: reads its own writes": async (bench) => {
+    const agent = await open(bench);
+    agent.tx(() => {
+      add(agent, "a");
+      same(values(agent), ["a"], "rows inside");
+    });
+  },
+  "tx: an inner one that throws undoes only itself": async (bench) => {
+    const agent = await open(bench);
+    agent.tx(() => {
+      add(agent, "before");
+      undone(agent, () => add(agent, "inner"));
+      agent.tx(() => add(agent, "second inner"));
+      add(agent, "past");
+    });
+    same(values(agent), ["before", "past", "second inner"], "rows");
+  },
+  "tx: an outer one that throws undoes inner ones that were done": async (bench) => {
+    const agent = await open(bench);
+    add(agent, "kept");
+    undone(agent, () => {
+      agent.tx(() => add(agent, "inner"));
+      same(
+        agent.tx(() => values(agent)),
+        ["inner", "kept"],
+        "rows inside",
       );
-      same(values(agent), ["a", "b"], "rows");
-      refuses(() => agent.sql("SELECT * FROM other"), "a table of an undone tx", "sql_failed");
-    },
-  })),
-  {
-    name: "tx: reads its own writes",
-    async run(bench) {
-      const agent = await open(bench);
+    });
+    same(values(agent), ["kept"], "rows");
+  },
+  "tx: nests deeply": async (bench) => {
+    const agent = await open(bench);
+    const level = (depth: number): void =>
       agent.tx(() => {
-        add(agent, "a");
-        same(values(agent), ["a"], "rows inside");
+        add(agent, `in ${String(depth).padStart(2, "0")}`);
+        if (depth < DEEP) level(depth + 1);
+        undone(agent, () => add(agent, `gone ${depth}`));
       });
-    },
+    level(1);
+    const expected = Array.from({ length: DEEP }, (_, index) => `in ${String(index + 1).padStart(2, "0")}`);
+    same(values(agent), expected, "rows");
   },
-  {
-    name: "tx: an inner one that throws undoes only itself",
-    async run(bench) {
-      const agent = await open(bench);
-      agent.tx(() => {
-        add(agent, "before");
-        undone(agent, () => add(agent, "inner"));
-        agent.tx(() => add(agent, "second inner"));
-        add(agent, "past");
-      });
-      same(values(agent), ["before", "past", "second inner"], "rows");
-    },
-  },
-  {
-    name: "tx: an outer one that throws undoes inner ones that were done",
-    async run(bench) {
-      const agent = await open(bench);
-      add(agent, "kept");
-      undone(agent, () => {
-        agent.tx(() => add(agent, "inner"));
-        same(
-          agent.tx(() => values(agent)),
-          ["inner", "kept"],
-          "rows inside",
-        );
-      });
-      same(values(agent), ["kept"], "rows");
-    },
-  },
-  {
-    name: "tx: nests deeply",
-    async run(bench) {
-      const agent = await open(bench);
-      const level = (depth: number): void =>
-        agent.tx(() => {
-          add(agent, `in ${String(depth).padStart(2, "0")}`);
-          if (depth < DEEP) level(depth + 1);
-          undone(agent, () => add(agent, `gone ${depth}`));
-        });
-      level(1);
-      const expected = Array.from({ length: DEEP }, (_, index) => `in ${String(index + 1).padStart(2, "0")}`);
-      same(values(agent), expected, "rows");
-    },
-  },
-  {
-    name: "tx: goes on after a statement that failed inside",
-    async run(bench) {
-      const agent = await open(bench);
-      agent.tx(() => {
-        add(agent, "a");
-        refuses(() => add(agent, "a"), "a double", "sql_failed");
-        add(agent, "b");
-      });
-      same(values(agent), ["a", "b"], "rows");
-    },
-  },
-  {
-    name: "tx: a promise is refused and its writes undone",
-    async run(bench) {
-      const agent = await open(bench);
-      refuses(
-        () =>
-          agent.tx(async () => {
-            add(agent, "a");
-          }),
-        "async work",
-      );
-      agent.tx(() => {
-        add(agent, "outer");
-        refuses(() => agent.tx(() => Promise.resolve(add(agent, "inner"))), "a promise in an inner tx");
-      });
-      same(values(agent), ["outer"], "rows");
-    },
-  },
-  {
-    name: "tx: works again after one was undone",
-    async run(bench) {
-      const agent = await open(bench);
-      undone(agent, () => undefined);
-      undone(agent, () => add(agent, "a"));
-      agent.tx(() => add(agent, "a"));
+  "tx: goes on after a statement that failed inside": async (bench) => {
+    const agent = await open(bench);
+    agent.tx(() => {
+      add(agent, "a");
+      refuses(() => add(agent, "a"), "a double", "sql_failed");
       add(agent, "b");
-      same(values(agent), ["a", "b"], "rows");
-    },
+    });
+    same(values(agent), ["a", "b"], "rows");
   },
-];
+  "tx: a promise is refused and its writes undone": async (bench) => {
+    const agent = await open(bench);
+    refuses(
+      () =>
+        agent.tx(async () => {
+          add(agent, "a");
+        }),
+      "async work",
+    );
+    agent.tx(() => {
+      add(agent, "outer");
+      refuses(() => agent.tx(() => Promise.resolve(add(agent, "inner"))), "a promise in an inner tx");
+    });
+    same(values(agent), ["outer"], "rows");
+  },
+  "tx: works again after one was undone": async (bench) => {
+    const agent = await open(bench);
+    undone(agent, () => undefined);
+    undone(agent, () => add(agent, "a"));
+    agent.tx(() => add(agent, "a"));
+    add(agent, "b");
+    same(values(agent), ["a", "b"], "rows");
+  },
+};
