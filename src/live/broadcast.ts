@@ -1,6 +1,6 @@
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
-import type { SessionChange } from "../session/session-desk.ts";
+import type { SessionChange } from "../session/session-ground.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { ShownByRequest, TurnEnd, TurnOutput } from "../turn/engine/engine.ts";

@@ -1,3 +1,6 @@
+import { unitsOfText } from "../context/text-units.ts";
+import type { SessionChange, SessionGround } from "../session/session-ground.ts";
+import { emptySubmitted } from "../store/submission.ts";
 import type { AgentHost, Socket } from "../port.ts";
 import { type AgentSide, Conversations } from "../turn/engine/conversations.ts";
 import type { ContextState } from "../wire/session-frames.ts";
@@ -41,4 +44,29 @@ export function openRoom(host: AgentHost, side: AgentSide, { work, context, move
   const news: SessionNews = new SessionNews(chat, audience, () => resume, context, moved);
   live.onSessions = (change) => news.changed(change);
   return { chat, live, resume, audience, news };
+}
+
+/** Sessions that stand on a chat: their turns end with them, and clients hear of what becomes of them. */
+export function sessionGround({ chat, live }: ChatRoom): SessionGround {
+  return {
+    store: chat.host,
+    transcripts: chat.transcripts,
+    commit: (work) => chat.commit(work),
+    forget: (session, also) => chat.clear(undefined, session, also),
+    deleted(messageId) {
+      chat.answerer.steps?.background.drop((call) => call.messageId === messageId);
+      emptySubmitted(chat.host, messageId);
+    },
+    derivesTitles: () => chat.policy.titles !== false,
+    answering(session) {
+      const running = chat.turnIn(session);
+      return running?.cutBy === "cleared" ? undefined : running?.builder.id;
+    },
+    told(change: SessionChange) {
+      if (change.kind === "changed" || change.kind === "branch") live.transcript(change.session);
+      live.sessions(change);
+    },
+    failed: (error) => chat.agent.failed(error),
+    countTokens: (text) => Math.ceil(unitsOfText(text)),
+  };
 }

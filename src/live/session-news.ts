@@ -1,5 +1,5 @@
 import type { Socket } from "../port.ts";
-import type { SessionChange } from "../session/session-desk.ts";
+import type { SessionChange } from "../session/session-ground.ts";
 import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { encodeFrame } from "../wire/encode.ts";

@@ -22,9 +22,8 @@ import { answerTool, type ToolAnswer } from "../turn/intake/tool-answers.ts";
 import type { ContextState, SessionOp } from "../wire/session-frames.ts";
 import type { Caller } from "../door/authorize.ts";
 import { admitTurn, causeOfTurn, type TurnBounds } from "./cause.ts";
-import type { ChatRoom } from "../live/chat-room.ts";
+import { type ChatRoom, sessionGround } from "../live/chat-room.ts";
 import { ChatFeature } from "./chat.ts";
-import { chatSessionDesk } from "./chat-session-desk.ts";
 import type { Connection } from "../door/connection.ts";
 import { runAs, withCause } from "./current.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -104,7 +103,7 @@ export class ChatParts implements TurnAgent {
     );
     this.titles = new Titles({
       host,
-      desk: () => chatSessionDesk(this.room),
+      ground: () => sessionGround(this.room),
       ledger: () => this.steps?.ledger ?? this.#ownLedger,
       options: () => agent.titles,
       hasModel: () => agent.getTitleModel !== base.getTitleModel,
@@ -154,7 +153,7 @@ export class ChatParts implements TurnAgent {
   }
 
   get sessions(): SessionManager {
-    return (this.#sessions ??= new SessionManager(chatSessionDesk(this.room), (session) =>
+    return (this.#sessions ??= new SessionManager(sessionGround(this.room), (session) =>
       this.as(() => this.#agent.configureSession(session)),
     ));
   }

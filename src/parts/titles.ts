@@ -3,7 +3,7 @@ import { errorText } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { renameSession } from "../session/session-changes.ts";
-import type { SessionDesk } from "../session/session-desk.ts";
+import type { SessionGround } from "../session/session-ground.ts";
 import { isReadable, toEntry } from "../session/path-window.ts";
 import { cleanTitle, titlePrompt, titleTriesKey } from "../session/titles.ts";
 import type { UIMessage } from "../message/types.ts";
@@ -24,7 +24,7 @@ export interface TitleOptions {
 /** What titles need of the agent. */
 interface TitleDeps {
   readonly host: AgentHost;
-  desk(): SessionDesk;
+  ground(): SessionGround;
   ledger(): Ledger;
   options(): TitleOptions | boolean;
   /** Whether {@link TitleDeps.model} may say anything at all: then nothing is looked for where nobody could be asked. */
@@ -123,7 +123,7 @@ export class Titles {
     if (row === undefined || row.namedBy === "user") return row?.name ?? null;
     if (title === undefined) return fail("The model gave no title.");
     deleteCell(host, titleTriesKey(owner));
-    renameSession(this.#deps.desk(), owner, title, "model");
+    renameSession(this.#deps.ground(), owner, title, "model");
     return title;
   }
 

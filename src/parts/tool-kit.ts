@@ -42,7 +42,7 @@ export interface KitSettings {
 }
 
 /** What the kit needs of the agent besides. */
-interface KitDesk {
+interface KitAgent {
   readonly host: AgentHost;
   /** Undefined when the agent has no MCP servers. */
   mcp(): McpClientManager | undefined;
@@ -55,7 +55,7 @@ interface KitDesk {
 /** Gathers what is built in and what others bring: files, skills, extensions, MCP servers. */
 export class ToolKit {
   readonly #settings: KitSettings;
-  readonly #desk: KitDesk;
+  readonly #agent: KitAgent;
   /** Made once for as long as the settings stay the same: a tool is the same object from turn to turn. */
   #files: { readonly of: readonly unknown[]; readonly tools: ToolSet } | undefined;
   #skills: { readonly of: readonly SkillSource[]; readonly registry: SkillRegistry } | undefined;
@@ -63,23 +63,23 @@ export class ToolKit {
   /** Names that other tools have had in a turn of this life: whatever is loaded may take none of them. */
   readonly #names = new Set<string>();
 
-  constructor(settings: KitSettings, desk: KitDesk) {
+  constructor(settings: KitSettings, agent: KitAgent) {
     this.#settings = settings;
-    this.#desk = desk;
+    this.#agent = agent;
   }
 
   /** Undefined where the class does not load extensions. */
   get extensions(): ExtensionManager | undefined {
     const { extensionLoader: loader } = this.#settings;
     if (loader === undefined) return undefined;
-    const { host } = this.#desk;
+    const { host } = this.#agent;
     return (this.#extensions ??= new ExtensionManager({
       ...{ loader, host },
       egress: (allow) =>
         createEgress({ allow, onDecision: (decision) => host.emit("network:decided", { ...decision }) }),
-      bridge: () => this.#desk.bridge(),
+      bridge: () => this.#agent.bridge(),
       reserved: () => this.#names,
-      failed: (error) => this.#desk.failed(error),
+      failed: (error) => this.#agent.failed(error),
     }));
   }
 
@@ -126,7 +126,7 @@ export class ToolKit {
 
   /** What a model has seen of a picture stays, whatever becomes of the file. */
   get #usual() {
-    const { host } = this.#desk;
+    const { host } = this.#agent;
     return { keep: keptIn(host), breathe: () => host.breathe() };
   }
 
@@ -136,7 +136,7 @@ export class ToolKit {
     const known = this.#skills;
     // A class may make its sources anew each time: they are the same if they say so.
     const isSame = known?.of.length === sources.length && known.of.every(({ id }, i) => id === sources[i]?.id);
-    const onWarning = ({ message }: { readonly message: string }) => this.#desk.failed(new Error(message));
+    const onWarning = ({ message }: { readonly message: string }) => this.#agent.failed(new Error(message));
     const skills = isSame ? known : { of: sources, registry: new SkillRegistry(sources, { onWarning }) };
     this.#skills = skills;
     return skillsForTurn(skills.registry, (await this.#settings.getSkillScriptRunner()) ?? undefined);
@@ -159,7 +159,7 @@ export class ToolKit {
 
   async #mcpTools(resumes: boolean): Promise<ToolSet> {
     const { includeMcpTools, waitForMcpConnections: wait } = this.#settings;
-    const manager = includeMcpTools ? this.#desk.mcp() : undefined;
+    const manager = includeMcpTools ? this.#agent.mcp() : undefined;
     if (manager === undefined) return {};
     await waitForMcp(manager, wait === false ? resumes : wait);
     return manager.getAITools();

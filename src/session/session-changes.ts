@@ -20,7 +20,7 @@ import { deleteChunksOf } from "../store/stream.ts";
 import { deleteTurnsOf, messageIdsOf, openTurns, turnsBehind } from "../store/turn.ts";
 import { copyContext, deleteContext } from "../memory/lifecycle.ts";
 import type { Sql } from "../port.ts";
-import type { SessionDesk } from "./session-desk.ts";
+import type { SessionGround } from "./session-ground.ts";
 import { hasMessage, newestLeafIn } from "./siblings.ts";
 import { titleTriesKey } from "./titles.ts";
 
@@ -48,14 +48,14 @@ const SESSION_ID = /^[\w.-]{1,128}$/;
 export const MAX_VIEWS = 100;
 
 /** The row of a session. @throws PerdureError `not_found` */
-export function findSession(desk: Pick<SessionDesk, "store">, id: string): SessionLine {
-  const row = desk.store.blank ? undefined : readSessionLine(desk.store, id);
+export function findSession(ground: Pick<SessionGround, "store">, id: string): SessionLine {
+  const row = ground.store.blank ? undefined : readSessionLine(ground.store, id);
   if (row !== undefined) return row;
   if (id !== MAIN_SESSION) throw noSession(id);
   // The first one is there from the beginning; its row is made when it is needed.
   const none = { name: null, namedBy: null, leaf: null, parent: null, forkAt: null, viewOf: null, subject: null };
-  const isCurrent = desk.store.blank || currentSession(desk.store) === MAIN_SESSION;
-  const now = desk.store.clock.now();
+  const isCurrent = ground.store.blank || currentSession(ground.store) === MAIN_SESSION;
+  const now = ground.store.clock.now();
   return { id, ...none, current: isCurrent ? 1 : 0, createdAt: now, updatedAt: now };
 }
 
@@ -65,14 +65,14 @@ export function noSession(id: string): PerdureError {
 }
 
 /** A message that a session shows, or that was said in it. @throws PerdureError `not_found` */
-export function findMessage(desk: Pick<SessionDesk, "store">, session: SessionLine, messageId: string): MessageRow {
-  const row = desk.store.blank ? undefined : readMessage(desk.store, messageId);
-  if (row !== undefined && hasMessage(desk.store, session, row)) return row;
+export function findMessage(ground: Pick<SessionGround, "store">, session: SessionLine, messageId: string): MessageRow {
+  const row = ground.store.blank ? undefined : readMessage(ground.store, messageId);
+  if (row !== undefined && hasMessage(ground.store, session, row)) return row;
   throw new PerdureError("not_found", `There is no message "${messageId}" in the session "${session.id}".`);
 }
 
 /** A row as it is shown. */
-export function infoOf({ store, transcripts }: SessionDesk, row: SessionLine): SessionInfo {
+export function infoOf({ store, transcripts }: SessionGround, row: SessionLine): SessionInfo {
   const { id, name, namedBy, parent, subject, viewOf, createdAt, updatedAt } = row;
   const forkedAt = row.forkAt === null ? null : (placesUp(store, row.forkAt, 1)[0]?.id ?? null);
   const current = transcripts.current === id;
@@ -80,12 +80,12 @@ export function infoOf({ store, transcripts }: SessionDesk, row: SessionLine): S
 }
 
 /** @returns its id. @throws PerdureError `conflict`, `bad_input` */
-export function createSession(desk: SessionDesk, options: NewSessionOptions = {}): string {
-  const id = checkNew(desk, options);
+export function createSession(ground: SessionGround, options: NewSessionOptions = {}): string {
+  const id = checkNew(ground, options);
   const { subject = null } = options;
-  desk.commit(() => insertSession(desk.store, { id, ...named(options.name), subject }, desk.store.clock.now()));
-  desk.store.emit("session:created", { session: id });
-  desk.told({ kind: "created", session: id });
+  ground.commit(() => insertSession(ground.store, { id, ...named(options.name), subject }, ground.store.clock.now()));
+  ground.store.emit("session:created", { session: id });
+  ground.told({ kind: "created", session: id });
   return id;
 }
 
@@ -94,72 +94,76 @@ export function createSession(desk: SessionDesk, options: NewSessionOptions = {}
  * in the same tree, so ids, compactions and pins are the same too. @returns its id. @throws PerdureError `not_found`,
  * `conflict`, `bad_input`
  */
-export function forkSession(desk: SessionDesk, from: string, options: ForkOptions = {}): string {
-  const source = findSession(desk, from);
-  const id = checkNew(desk, options);
-  const leaf = options.at === undefined ? settledEnd(desk, source.leaf) : findMessage(desk, source, options.at).seq;
+export function forkSession(ground: SessionGround, from: string, options: ForkOptions = {}): string {
+  const source = findSession(ground, from);
+  const id = checkNew(ground, options);
+  const leaf = options.at === undefined ? settledEnd(ground, source.leaf) : findMessage(ground, source, options.at).seq;
   const parent = source.viewOf ?? source.id;
-  const owner = readSession(desk.store, parent);
-  desk.commit(() => {
+  const owner = readSession(ground.store, parent);
+  ground.commit(() => {
     const inherited = { name: owner?.name ?? null, namedBy: owner?.namedBy === "user" ? "derived" : owner?.namedBy };
     const body = { body: owner?.body ?? null, clientTools: owner?.clientTools ?? null };
     const subject = options.subject ?? owner?.subject ?? null;
     const name = options.name === undefined ? inherited : named(options.name);
-    insertSession(desk.store, { id, ...body, ...name, leaf, parent, forkAt: leaf, subject }, desk.store.clock.now());
-    copyContext(desk.store, parent, id);
+    insertSession(
+      ground.store,
+      { id, ...body, ...name, leaf, parent, forkAt: leaf, subject },
+      ground.store.clock.now(),
+    );
+    copyContext(ground.store, parent, id);
   });
   // What a limit may delete has changed: this one shows it too.
-  desk.transcripts.reload();
-  desk.store.emit("session:created", { session: id, parent });
-  desk.told({ kind: "created", session: id });
+  ground.transcripts.reload();
+  ground.store.emit("session:created", { session: id, parent });
+  ground.told({ kind: "created", session: id });
   return id;
 }
 
 /** Gives a session a name that nothing but another one of a person replaces. @throws PerdureError */
-export function renameSession(desk: SessionDesk, id: string, name: string, by: NamedBy = "user"): void {
-  const session = ownerOf(desk, id);
+export function renameSession(ground: SessionGround, id: string, name: string, by: NamedBy = "user"): void {
+  const session = ownerOf(ground, id);
   const text = checkName(name);
-  desk.commit(() => {
-    ensureRow(desk, session);
-    setName(desk.store, session, text, by, desk.store.clock.now());
+  ground.commit(() => {
+    ensureRow(ground, session);
+    setName(ground.store, session, text, by, ground.store.clock.now());
   });
-  desk.store.emit("session:renamed", { session, name: text, by });
-  desk.told({ kind: "renamed", session });
+  ground.store.emit("session:renamed", { session, name: text, by });
+  ground.told({ kind: "renamed", session });
 }
 
 /** Makes a session the one of all who name none. @throws PerdureError `not_found` */
-export function switchSession(desk: SessionDesk, id: string): void {
-  const { viewOf } = findSession(desk, id);
+export function switchSession(ground: SessionGround, id: string): void {
+  const { viewOf } = findSession(ground, id);
   if (viewOf !== null) throw new PerdureError("bad_input", `"${id}" is a view of "${viewOf}". Switch to that.`);
-  const from = desk.transcripts.current;
+  const from = ground.transcripts.current;
   if (from === id) return;
-  desk.commit(() => {
-    ensureRow(desk, id);
-    setCurrent(desk.store, id);
+  ground.commit(() => {
+    ensureRow(ground, id);
+    setCurrent(ground.store, id);
   });
-  desk.transcripts.reload();
-  desk.store.emit("session:switched", { session: id });
-  desk.told({ kind: "switched", session: id, from });
+  ground.transcripts.reload();
+  ground.store.emit("session:switched", { session: id });
+  ground.told({ kind: "switched", session: id, from });
 }
 
 /** Deletes what was said in a session, but for what others show. Its name and its context blocks stay. */
-export function clearSession(desk: SessionDesk, id: string): void {
-  const session = ownerOf(desk, id);
-  desk.forget(session);
-  desk.told({ kind: "changed", session });
+export function clearSession(ground: SessionGround, id: string): void {
+  const session = ownerOf(ground, id);
+  ground.forget(session);
+  ground.told({ kind: "changed", session });
 }
 
 /**
  * Deletes a session with all that was said in it, but for what others show. If it was the current one, the one that was
  * used last is. @returns whether there was one.
  */
-export function deleteSession(desk: SessionDesk, id: string): boolean {
-  const { store } = desk;
+export function deleteSession(ground: SessionGround, id: string): boolean {
+  const { store } = ground;
   const row = store.blank ? undefined : readSessionLine(store, id);
   if (row === undefined) return false;
-  if (row.viewOf !== null) return closeView(desk, id);
-  const wasCurrent = desk.transcripts.current === id;
-  desk.forget(id, () => {
+  if (row.viewOf !== null) return closeView(ground, id);
+  const wasCurrent = ground.transcripts.current === id;
+  ground.forget(id, () => {
     for (const view of viewsOf(store, id)) deleteSessionRow(store, view.id);
     deleteContext(store, id);
     deleteCell(store, titleTriesKey(id));
@@ -167,16 +171,16 @@ export function deleteSession(desk: SessionDesk, id: string): boolean {
     const next = wasCurrent ? listSessionLines(store, 1)[0]?.id : undefined;
     if (next !== undefined) setCurrent(store, next);
   });
-  desk.transcripts.forget(id);
+  ground.transcripts.forget(id);
   store.emit("session:deleted", { session: id });
-  desk.told({ kind: "deleted", session: id });
-  if (wasCurrent) desk.told({ kind: "switched", session: desk.transcripts.current, from: id });
+  ground.told({ kind: "deleted", session: id });
+  if (wasCurrent) ground.told({ kind: "switched", session: ground.transcripts.current, from: id });
   return true;
 }
 
 /** The session that a view is of; of another session, itself. @throws PerdureError `not_found` */
-export function ownerOf(desk: SessionDesk, id: string): string {
-  return findSession(desk, id).viewOf ?? id;
+export function ownerOf(ground: SessionGround, id: string): string {
+  return findSession(ground, id).viewOf ?? id;
 }
 
 /**
@@ -186,15 +190,15 @@ export function ownerOf(desk: SessionDesk, id: string): string {
  * @param at it ends with the newest message under this one. Default: where the session ends.
  * @returns its id. @throws PerdureError `not_found`
  */
-export function openView(desk: SessionDesk, session: string, at?: string): string {
-  const { store } = desk;
-  const source = findSession(desk, session);
+export function openView(ground: SessionGround, session: string, at?: string): string {
+  const { store } = ground;
+  const source = findSession(ground, session);
   const owner = source.viewOf ?? source.id;
-  const top = at === undefined ? undefined : findMessage(desk, source, at).seq;
-  const leaf = settledEnd(desk, top === undefined ? source.leaf : newestLeafIn(store, source, top), top);
+  const top = at === undefined ? undefined : findMessage(ground, source, at).seq;
+  const leaf = settledEnd(ground, top === undefined ? source.leaf : newestLeafIn(store, source, top), top);
   const id = newId("view");
   const gone: string[] = [];
-  desk.commit(() => {
+  ground.commit(() => {
     // For the first session: its row may not be there yet.
     if (owner === MAIN_SESSION) insertSession(store, { id: owner }, store.clock.now());
     insertSession(store, { id, leaf, viewOf: owner }, store.clock.now());
@@ -203,21 +207,21 @@ export function openView(desk: SessionDesk, session: string, at?: string): strin
     const busy = new Set(openTurns(store).map((turn) => turn.session));
     for (const view of views.slice(MAX_VIEWS - 1)) {
       if (busy.has(view.id)) continue;
-      deleteView(desk, view.id);
+      deleteView(ground, view.id);
       gone.push(view.id);
     }
   });
   // What a limit may delete has changed: this one shows it too.
-  desk.transcripts.reload();
+  ground.transcripts.reload();
   for (const view of gone) {
-    desk.transcripts.forget(view);
-    desk.told({ kind: "deleted", session: view });
+    ground.transcripts.forget(view);
+    ground.told({ kind: "deleted", session: view });
   }
   return id;
 }
 
 /** Deletes the row of a view, and how its turns ended, in the caller's transaction. */
-function deleteView({ store }: SessionDesk, id: string): void {
+function deleteView({ store }: SessionGround, id: string): void {
   deleteTurnsOf(store, id, store.clock.now());
   deleteChunksOf(store, id);
   deleteSessionRow(store, id);
@@ -227,13 +231,13 @@ function deleteView({ store }: SessionDesk, id: string): void {
  * Ends a view: the place in the tree is forgotten; what was said there stays, as a branch of its session.
  * @returns whether there was one. @throws PerdureError `bad_state` while a turn of it is under way.
  */
-export function closeView(desk: SessionDesk, id: string): boolean {
-  const row = desk.store.blank ? undefined : readSessionLine(desk.store, id);
+export function closeView(ground: SessionGround, id: string): boolean {
+  const row = ground.store.blank ? undefined : readSessionLine(ground.store, id);
   if (row === undefined || row.viewOf === null) return false;
-  refuseDuringTurns(desk.store, id);
-  desk.commit(() => deleteView(desk, id));
-  desk.transcripts.forget(id);
-  desk.told({ kind: "deleted", session: id });
+  refuseDuringTurns(ground.store, id);
+  ground.commit(() => deleteView(ground, id));
+  ground.transcripts.forget(id);
+  ground.told({ kind: "deleted", session: id });
   return true;
 }
 
@@ -257,8 +261,8 @@ const OPEN_DISTANCE = 200;
  * of any session; nor what waits for a turn of its own: the answers before it are yet to be put in front of it.
  * @param top no further up than this.
  */
-export function settledEnd(desk: SessionDesk, leaf: number | null, top?: number): number | null {
-  const { store } = desk;
+export function settledEnd(ground: SessionGround, leaf: number | null, top?: number): number | null {
+  const { store } = ground;
   const open = Map.groupBy(openTurns(store), (turn) => turn.session);
   if (leaf === null || open.size === 0) return leaf;
   const moves = new Set<string>();
@@ -267,7 +271,7 @@ export function settledEnd(desk: SessionDesk, leaf: number | null, top?: number)
     // Also what waited until it was stopped.
     const others = first === undefined ? [] : turnsBehind(store, first);
     for (const id of others.flatMap(idsOf)) if (!own.has(id)) moves.add(id);
-    const writing = desk.answering(session);
+    const writing = ground.answering(session);
     if (writing !== undefined) moves.add(writing);
   }
   const way = placesUp(store, leaf, OPEN_DISTANCE);
@@ -280,11 +284,11 @@ function idsOf(turn: { readonly messageIds: string } | undefined): string[] {
   return turn === undefined ? [] : messageIdsOf(turn);
 }
 
-function ensureRow({ store }: SessionDesk, id: string): void {
+function ensureRow({ store }: SessionGround, id: string): void {
   if (id === MAIN_SESSION) insertSession(store, { id }, store.clock.now());
 }
 
-function checkNew({ store }: SessionDesk, { id = newId("session"), name, subject }: NewSessionOptions): string {
+function checkNew({ store }: SessionGround, { id = newId("session"), name, subject }: NewSessionOptions): string {
   if (!SESSION_ID.test(id)) {
     throw new PerdureError(
       "bad_input",

@@ -21,7 +21,7 @@ import {
   renameSession,
   switchSession,
 } from "./session-changes.ts";
-import { plainDesk, type SessionDesk } from "./session-desk.ts";
+import { plainGround, type SessionGround } from "./session-ground.ts";
 import { type OwnStore, toSessionStore } from "../store/session-store.ts";
 
 /** Tells each session what the app wants of it. May be slow; what it throws fails whoever needs the session. */
@@ -37,15 +37,15 @@ interface Open {
 
 /** The sessions of an agent, or of a database without one. */
 export class SessionManager implements OpenSessions {
-  readonly #desk: SessionDesk;
+  readonly #ground: SessionGround;
   readonly #configure: ConfigureSession | undefined;
   /** The one that was asked for last is last. */
   readonly #open = new Map<string, Open>();
   #search: SessionSearch | undefined;
 
   /** @param configure is called once per session and life, before anybody else has it. */
-  constructor(desk: SessionDesk, configure?: ConfigureSession) {
-    this.#desk = desk;
+  constructor(ground: SessionGround, configure?: ConfigureSession) {
+    this.#ground = ground;
     this.#configure = configure;
   }
 
@@ -54,20 +54,20 @@ export class SessionManager implements OpenSessions {
    * @throws PerdureError `database_newer`
    */
   static open(store: OwnStore, configure?: ConfigureSession): SessionManager {
-    return new SessionManager(plainDesk(toSessionStore(store)), configure);
+    return new SessionManager(plainGround(toSessionStore(store)), configure);
   }
 
   // Which there are
 
   /** @throws PerdureError `conflict` when the id is taken, `bad_input` */
   create(options: NewSessionOptions = {}): Session {
-    return this.of(createSession(this.#desk, options));
+    return this.of(createSession(this.#ground, options));
   }
 
   /** Undefined when there is none of that id. The first one, `main`, is always there. */
   get(id: string): Session | undefined {
     const isThere =
-      id === MAIN_SESSION || (!this.#desk.store.blank && readSessionLine(this.#desk.store, id) !== undefined);
+      id === MAIN_SESSION || (!this.#ground.store.blank && readSessionLine(this.#ground.store, id) !== undefined);
     return isThere ? this.of(id) : undefined;
   }
 
@@ -89,7 +89,7 @@ export class SessionManager implements OpenSessions {
   }
 
   get currentId(): string {
-    return this.#desk.transcripts.current;
+    return this.#ground.transcripts.current;
   }
 
   /** The one that was used last first. `after` is the id of the last one of the page before. Views are not listed. */
@@ -97,40 +97,40 @@ export class SessionManager implements OpenSessions {
     limit = Number.MAX_SAFE_INTEGER,
     after,
   }: { readonly limit?: number; readonly after?: string } = {}): SessionInfo[] {
-    if (this.#desk.store.blank) return [];
-    return listSessionLines(this.#desk.store, limit, after).map((row) => infoOf(this.#desk, row));
+    if (this.#ground.store.blank) return [];
+    return listSessionLines(this.#ground.store, limit, after).map((row) => infoOf(this.#ground, row));
   }
 
   /** @throws PerdureError `not_found` */
   info(id: string): SessionInfo {
-    return infoOf(this.#desk, findSession(this.#desk, id));
+    return infoOf(this.#ground, findSession(this.#ground, id));
   }
 
   /** Makes a session the one of all who name none. @throws PerdureError `not_found` */
   switch(id: string): Session {
-    switchSession(this.#desk, id);
+    switchSession(this.#ground, id);
     return this.of(id);
   }
 
   /** @throws PerdureError `not_found`, `bad_input` */
   rename(id: string, name: string): void {
-    renameSession(this.#desk, id, name);
+    renameSession(this.#ground, id, name);
   }
 
   /** Deletes a session with all that was said in it, but for what others show. @returns whether there was one. */
   delete(id: string): boolean {
     this.#open.delete(id);
-    return deleteSession(this.#desk, id);
+    return deleteSession(this.#ground, id);
   }
 
   /** Deletes what was said in a session, but for what others show. @throws PerdureError `not_found` */
   clear(id: string): void {
-    clearSession(this.#desk, id);
+    clearSession(this.#ground, id);
   }
 
   /** See `Session.fork`. @throws PerdureError `not_found`, `conflict`, `bad_input` */
   fork(id: string, options: ForkOptions = {}): Session {
-    return this.of(forkSession(this.#desk, id, options));
+    return this.of(forkSession(this.#ground, id, options));
   }
 
   // What is in them
@@ -147,12 +147,12 @@ export class SessionManager implements OpenSessions {
 
   /** Finds messages by their words, in all sessions or in one. @throws PerdureError `bad_input`, `not_found` */
   search(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
-    return (this.#search ??= new SessionSearch(this.#desk.store)).search(query, options);
+    return (this.#search ??= new SessionSearch(this.#ground.store)).search(query, options);
   }
 
   /** What the model calls of a session have used. */
   usage(id: string): UsageTotals {
-    const sums = readUsageTotal(this.#desk.store, "session", ownerOf(this.#desk, id));
+    const sums = readUsageTotal(this.#ground.store, "session", ownerOf(this.#ground, id));
     return { ...sums, cost: toDollars(sums.cost), reservedCost: toDollars(sums.reservedCost) };
   }
 
@@ -163,18 +163,18 @@ export class SessionManager implements OpenSessions {
    * ends. What is said there is said in the session, as a branch of it. @returns its id. @throws PerdureError `not_found`
    */
   openView(id: string, at?: string): string {
-    return openView(this.#desk, id, at);
+    return openView(this.#ground, id, at);
   }
 
   /** @returns whether there was one. @throws PerdureError `bad_state` while a turn of it is under way. */
   closeView(id: string): boolean {
     this.#open.delete(id);
-    return closeView(this.#desk, id);
+    return closeView(this.#ground, id);
   }
 
   /** The session that a view is of; of any other, itself. @throws PerdureError `not_found` */
   ownerOf(id: string): string {
-    return ownerOf(this.#desk, id);
+    return ownerOf(this.#ground, id);
   }
 
   /** @internal */
@@ -183,7 +183,7 @@ export class SessionManager implements OpenSessions {
   }
 
   #opened(id: string): Open {
-    const { viewOf } = findSession(this.#desk, id);
+    const { viewOf } = findSession(this.#ground, id);
     let open = this.#open.get(id);
     if (open === undefined) open = this.#begin(id, viewOf !== null);
     else {
@@ -198,7 +198,7 @@ export class SessionManager implements OpenSessions {
   }
 
   #begin(id: string, isView: boolean): Open {
-    const session = new Session(this.#desk, this, id);
+    const session = new Session(this.#ground, this, id);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const open: Open = { session, ready: promise };
     // Before it is configured: the code that does so may ask for it.
@@ -208,7 +208,7 @@ export class SessionManager implements OpenSessions {
     };
     promise.catch((thrown: unknown) => {
       forget();
-      this.#desk.failed(thrown);
+      this.#ground.failed(thrown);
     });
     try {
       // A view has nothing of its own.

@@ -29,7 +29,7 @@ import {
   settledEnd,
 } from "./session-changes.ts";
 import { SessionContext } from "./session-context.ts";
-import type { SessionDesk } from "./session-desk.ts";
+import type { SessionGround } from "./session-ground.ts";
 import type { SessionInfo } from "../wire/session-types.ts";
 import { hasMessage, newestLeafIn } from "./siblings.ts";
 
@@ -67,23 +67,23 @@ const PAGE = 128;
  */
 export class Session extends SessionContext {
   readonly id: string;
-  readonly #desk: SessionDesk;
+  readonly #ground: SessionGround;
   readonly #sessions: OpenSessions;
   readonly #owner: string;
 
   /** Made by a `SessionManager`. @throws PerdureError `not_found` */
-  constructor(desk: SessionDesk, sessions: OpenSessions, id: string) {
-    const owner = findSession(desk, id).viewOf ?? id;
+  constructor(ground: SessionGround, sessions: OpenSessions, id: string) {
+    const owner = findSession(ground, id).viewOf ?? id;
     super({
-      store: desk.store,
+      store: ground.store,
       session: id,
-      countTokens: desk.countTokens,
+      countTokens: ground.countTokens,
       owner: () => (owner === id ? undefined : sessions.of(owner)),
       configured: () => sessions.configured(owner),
-      failed: (error) => desk.failed(error),
+      failed: (error) => ground.failed(error),
     });
     this.id = id;
-    this.#desk = desk;
+    this.#ground = ground;
     this.#sessions = sessions;
     this.#owner = owner;
   }
@@ -92,7 +92,7 @@ export class Session extends SessionContext {
 
   /** @throws PerdureError `not_found` when it was deleted. */
   get info(): SessionInfo {
-    return infoOf(this.#desk, this.#row);
+    return infoOf(this.#ground, this.#row);
   }
 
   get name(): string | null {
@@ -102,7 +102,7 @@ export class Session extends SessionContext {
   /** The id of the message that was said last. */
   get currentLeaf(): string | null {
     const { leaf } = this.#row;
-    return leaf === null ? null : (placesUp(this.#desk.store, leaf, 1)[0]?.id ?? null);
+    return leaf === null ? null : (placesUp(this.#ground.store, leaf, 1)[0]?.id ?? null);
   }
 
   // Reading
@@ -116,7 +116,7 @@ export class Session extends SessionContext {
     if (before !== undefined) at = this.#find(before).parent;
     const messages: UIMessage[] = [];
     while (at !== null && messages.length < limit) {
-      const page: MessageRow[] = messagesUp(this.#desk.store, at, Math.min(PAGE, limit - messages.length));
+      const page: MessageRow[] = messagesUp(this.#ground.store, at, Math.min(PAGE, limit - messages.length));
       if (page.length === 0) break;
       messages.push(...page.flatMap((one) => toMessage(one) ?? []));
       at = page.at(-1)?.parent ?? null;
@@ -136,19 +136,19 @@ export class Session extends SessionContext {
 
   /** The messages right behind one, oldest first: each begins a branch. `null`: those that begin a conversation. */
   getBranches(messageId: string | null): UIMessage[] {
-    const rows = messageId === null ? this.#firsts() : messagesBehind(this.#desk.store, this.#find(messageId).seq);
+    const rows = messageId === null ? this.#firsts() : messagesBehind(this.#ground.store, this.#find(messageId).seq);
     return this.#own(rows);
   }
 
   /** The versions of a message, itself included, oldest first: other answers to the same question, edits of it. */
   getSiblings(messageId: string): UIMessage[] {
     const { parent } = this.#find(messageId);
-    return this.#own(parent === null ? this.#firsts() : messagesBehind(this.#desk.store, parent));
+    return this.#own(parent === null ? this.#firsts() : messagesBehind(this.#ground.store, parent));
   }
 
   /** The newest message under one, always along what was said last. Without one: what was said last in the session. */
   getLatestLeaf(messageId?: string): UIMessage | undefined {
-    const { store } = this.#desk;
+    const { store } = this.#ground;
     const seq = messageId === undefined ? this.#row.leaf : newestLeafIn(store, this.#row, this.#find(messageId).seq);
     const row = seq === null ? undefined : readMessageAt(store, seq);
     return row && toMessage(row);
@@ -157,7 +157,7 @@ export class Session extends SessionContext {
   /** How many messages there are up to `leafId`, by default to what was said last. */
   getPathLength(leafId?: string | null): number {
     const seq = this.#end(leafId);
-    return seq === null ? 0 : pathLength(this.#desk.store, seq);
+    return seq === null ? 0 : pathLength(this.#ground.store, seq);
   }
 
   // Writing
@@ -176,25 +176,25 @@ export class Session extends SessionContext {
 
   /** The same for several, one behind the other: all of them, or none. */
   appendMessages(messages: readonly UIMessage[], { parentId, expect }: AppendOptions = {}): UIMessage[] {
-    const desk = this.#desk;
+    const ground = this.#ground;
     let named: ReturnType<typeof nameAfter>;
-    const stored = desk.commit(() => {
+    const stored = ground.commit(() => {
       if (expect !== undefined && expect !== this.currentLeaf) throw overtaken(this.id, expect, this.currentLeaf);
-      const transcript = desk.transcripts.of(this.id);
+      const transcript = ground.transcripts.of(this.id);
       const parent = parentId === undefined ? undefined : parentId === null ? null : this.#find(parentId).seq;
       const fresh = messages.filter(({ id }) => !this.#has(id));
       if (fresh.length > 0 && parent !== undefined && parent !== transcript.leaf) {
-        refuseDuringTurns(desk.store, this.id);
+        refuseDuringTurns(ground.store, this.id);
         transcript.cutTo(parent);
       }
       for (const message of fresh) transcript.put(message);
-      if (desk.derivesTitles()) named = nameAfter(desk.store, this.id, fresh, desk.store.clock.now());
+      if (ground.derivesTitles()) named = nameAfter(ground.store, this.id, fresh, ground.store.clock.now());
       return messages.flatMap(({ id }) => transcript.get(id) ?? []);
     });
-    desk.told({ kind: "changed", session: this.id });
+    ground.told({ kind: "changed", session: this.id });
     if (named !== undefined) {
-      desk.store.emit("session:renamed", { ...named, by: "derived" });
-      desk.told({ kind: "renamed", session: named.session });
+      ground.store.emit("session:renamed", { ...named, by: "derived" });
+      ground.told({ kind: "renamed", session: named.session });
     }
     return stored;
   }
@@ -204,13 +204,13 @@ export class Session extends SessionContext {
    * back, unless `keepSummary`: their words may be those that were changed. @throws PerdureError `not_found`
    */
   updateMessage(message: UIMessage, { keepSummary = false }: { readonly keepSummary?: boolean } = {}): UIMessage {
-    const desk = this.#desk;
-    const stored = desk.commit(() => {
+    const ground = this.#ground;
+    const stored = ground.commit(() => {
       this.#find(message.id);
-      const transcript = desk.transcripts.of(this.id);
+      const transcript = ground.transcripts.of(this.id);
       return keepSummary ? transcript.put(message) : transcript.rewrite(message);
     });
-    desk.told({ kind: "changed", session: this.id });
+    ground.told({ kind: "changed", session: this.id });
     return stored;
   }
 
@@ -220,9 +220,9 @@ export class Session extends SessionContext {
    * Tool calls of it that go on in the background are stopped, and a name that a session has from its words is taken back.
    */
   deleteMessages(ids: readonly string[], { keepSummary = false }: { readonly keepSummary?: boolean } = {}): void {
-    const desk = this.#desk;
-    const { store } = desk;
-    const renamed = desk.commit(() => {
+    const ground = this.#ground;
+    const { store } = ground;
+    const renamed = ground.commit(() => {
       const unnamed = new Set<string>();
       for (const id of ids) {
         const before = this.getMessage(id);
@@ -230,24 +230,24 @@ export class Session extends SessionContext {
         const { seq } = this.#find(id);
         if (!keepSummary) dropSummaries(store, { seq, id, reason: "deleted", before });
         for (const session of forgetNames(store, before, seq)) unnamed.add(session);
-        desk.transcripts.of(this.id).remove(id);
-        desk.deleted?.(id);
+        ground.transcripts.of(this.id).remove(id);
+        ground.deleted?.(id);
       }
       deleteStrayCompactions(store);
       const anew = (session: string) =>
-        desk.derivesTitles() ? nameAnew(store, session, store.clock.now()) : undefined;
+        ground.derivesTitles() ? nameAnew(store, session, store.clock.now()) : undefined;
       return [...unnamed].map((session) => ({ session, named: anew(session) }));
     });
-    desk.told({ kind: "changed", session: this.id });
+    ground.told({ kind: "changed", session: this.id });
     for (const { session, named } of renamed) {
       if (named !== undefined) store.emit("session:renamed", { ...named, by: "derived" });
-      desk.told({ kind: "renamed", session });
+      ground.told({ kind: "renamed", session });
     }
   }
 
   /** Deletes what was said here, but for what other sessions show, and stops its turns. */
   clearMessages(): void {
-    clearSession(this.#desk, this.id);
+    clearSession(this.#ground, this.id);
   }
 
   // Branches
@@ -258,21 +258,21 @@ export class Session extends SessionContext {
    * @returns the id of its last message. @throws PerdureError `not_found`, `bad_state` while a turn of it is under way.
    */
   switchBranch(messageId: string): string {
-    const desk = this.#desk;
+    const ground = this.#ground;
     const { seq } = this.#find(messageId);
     const { leaf } = this.#row;
-    if (leaf === null || !standsAbove(desk.store, seq, leaf)) {
-      refuseDuringTurns(desk.store, this.id);
-      const end = settledEnd(desk, newestLeafIn(desk.store, this.#row, seq), seq);
-      desk.commit(() => desk.transcripts.of(this.id).cutTo(end));
-      desk.told({ kind: "branch", session: this.id });
+    if (leaf === null || !standsAbove(ground.store, seq, leaf)) {
+      refuseDuringTurns(ground.store, this.id);
+      const end = settledEnd(ground, newestLeafIn(ground.store, this.#row, seq), seq);
+      ground.commit(() => ground.transcripts.of(this.id).cutTo(end));
+      ground.told({ kind: "branch", session: this.id });
     }
     return this.currentLeaf ?? messageId;
   }
 
   /** A session of its own that has all of this one, up to a message. It costs the same however long that is. */
   fork(options: ForkOptions = {}): Session {
-    return this.#sessions.of(forkSession(this.#desk, this.id, options));
+    return this.#sessions.of(forkSession(this.#ground, this.id, options));
   }
 
   // Pins
@@ -291,11 +291,11 @@ export class Session extends SessionContext {
   }
 
   rename(name: string): void {
-    renameSession(this.#desk, this.id, name);
+    renameSession(this.#ground, this.id, name);
   }
 
   get #row(): SessionLine {
-    return findSession(this.#desk, this.id);
+    return findSession(this.#ground, this.id);
   }
 
   #end(leafId: string | null | undefined): number | null {
@@ -303,19 +303,19 @@ export class Session extends SessionContext {
   }
 
   #setPinned(messageId: string, pinned: boolean): void {
-    const desk = this.#desk;
-    desk.commit(() => pinMessage(desk.store, this.#find(messageId), pinned));
-    desk.transcripts.reload();
-    desk.told({ kind: "changed", session: this.id });
+    const ground = this.#ground;
+    ground.commit(() => pinMessage(ground.store, this.#find(messageId), pinned));
+    ground.transcripts.reload();
+    ground.told({ kind: "changed", session: this.id });
   }
 
   #find(messageId: string): MessageRow {
-    return findMessage(this.#desk, this.#row, messageId);
+    return findMessage(this.#ground, this.#row, messageId);
   }
 
   /** @throws PerdureError `conflict` when another session has a message of this id. */
   #has(id: string): boolean {
-    if (this.#desk.store.blank || readMessage(this.#desk.store, id) === undefined) return false;
+    if (this.#ground.store.blank || readMessage(this.#ground.store, id) === undefined) return false;
     if (this.getMessage(id) !== undefined) return true;
     throw new PerdureError("conflict", `Another session has a message with the id "${id}". Give it one of its own.`);
   }
@@ -323,23 +323,23 @@ export class Session extends SessionContext {
   /** What a fork goes on to say is not a branch of the session that it came from, nor the other way round. */
   #own(rows: readonly MessageRow[]): UIMessage[] {
     const session = this.#row;
-    const own = rows.filter((row) => hasMessage(this.#desk.store, session, row));
+    const own = rows.filter((row) => hasMessage(this.#ground.store, session, row));
     return own.flatMap((row) => toMessage(row) ?? []);
   }
 
   #firsts(): MessageRow[] {
     const { leaf, forkAt } = this.#row;
     const tops = [leaf, forkAt].flatMap((seq) => (seq === null ? [] : (this.#topOf(seq) ?? [])));
-    const all = [...firstMessages(this.#desk.store, this.#owner), ...tops];
+    const all = [...firstMessages(this.#ground.store, this.#owner), ...tops];
     return [...new Map(all.map((row) => [row.seq, row])).values()].sort((a, b) => a.seq - b.seq);
   }
 
   #topOf(leaf: number): MessageRow | undefined {
     let at = leaf;
     for (;;) {
-      const page = placesUp(this.#desk.store, at, PAGE);
+      const page = placesUp(this.#ground.store, at, PAGE);
       const top = page.at(-1);
-      if (top === undefined || top.parent === null) return top && readMessageAt(this.#desk.store, top.seq);
+      if (top === undefined || top.parent === null) return top && readMessageAt(this.#ground.store, top.seq);
       at = top.parent;
     }
   }

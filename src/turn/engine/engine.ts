@@ -1,7 +1,7 @@
 import type { ToolSet } from "ai";
 import type { ToolPart, UIMessage } from "../../message/types.ts";
 import type { AgentHost, WriteLevel } from "../../port.ts";
-import type { SessionChange } from "../../session/session-desk.ts";
+import type { SessionChange } from "../../session/session-ground.ts";
 import type { Transcripts } from "../../session/transcripts.ts";
 import type { TurnRow } from "../../store/turn.ts";
 import type { ChatTurnOptions, Origin, TurnAgent, TurnOutcome, TurnPolicy } from "../policy.ts";

@@ -14,7 +14,7 @@ export interface SessionChange {
 }
 
 /** What sessions stand on: the conversations in memory and in rows, and those who listen. */
-export interface SessionDesk {
+export interface SessionGround {
   readonly store: SessionStore;
   readonly transcripts: Transcripts;
   /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
@@ -36,7 +36,7 @@ export interface SessionDesk {
 }
 
 /** For sessions that belong to no agent: nothing answers, and nobody listens. */
-export function plainDesk(store: SessionStore): SessionDesk {
+export function plainGround(store: SessionStore): SessionGround {
   const transcripts = new Transcripts(store, {});
   const commit = <T>(work: () => T): T => {
     // Others may write to the same database.
