@@ -88,7 +88,7 @@ const DEFAULT_PAGE = 100;
 const MAX_PAGE = 1000;
 
 /**
- * The book of all model calls: reserved at their worst case before they are made, settled at what they used. Rows are
+ * The ledger of all model calls: reserved at their worst case before they are made, settled at what they used. Rows are
  * never changed after that. Everything is synchronous and belongs to the caller's transaction: a row is there if and
  * only if what was written with it is.
  *
