@@ -1,5 +1,4 @@
-import type { ToolSet } from "ai";
-import type { ToolPart, UIMessage } from "../../message/types.ts";
+import type { UIMessage } from "../../message/types.ts";
 import type { AgentHost, WriteLevel } from "../../port.ts";
 import type { SessionChange } from "../../session/session-ground.ts";
 import type { Transcripts } from "../../session/transcripts.ts";
@@ -46,9 +45,6 @@ export interface Engine {
   close(turn: TurnRow, status: TurnOutcome): void;
 }
 
-/** `early`: the client cannot have seen the question yet. `later`: whose the call is will be known when its step is over. */
-export type AnswerVerdict = boolean | "early" | "later";
-
 /** How turns are answered. */
 export interface Answerer {
   /** What the app says to a turn: an answer, which is streamed; that it runs step by step; or nothing. May throw. */
@@ -65,17 +61,6 @@ export interface StepAnswerer {
   ran(turn: TurnRow): boolean;
   /** Whether it was a step that asked about a call. */
   asked(messageId: string, toolCallId: string): boolean;
-  /**
-   * Whether those who talk with the agent may give this call an answer: a result, or a person's decision; undefined: by the
-   * rule for all (`mayAnswer`). Must be quick. @param tools of the turn that the call is in, while it runs step by step
-   */
-  mayAnswer(
-    part: ToolPart,
-    messageId: string,
-    kind: "result" | "approval",
-    isClient: boolean,
-    tools: ToolSet | undefined,
-  ): AnswerVerdict | undefined;
   /** Tool calls that go on without their turns. */
   readonly background: ChatBackground;
 }

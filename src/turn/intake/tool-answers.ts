@@ -1,3 +1,4 @@
+import type { ToolSet } from "ai";
 import { defer } from "../../base/defer.ts";
 import { findTool } from "../../message/builder.ts";
 import {
@@ -25,14 +26,18 @@ import { decideQuestion, overdueQuestions, settleToolCall, type ToolCallRow } fr
 import { openTurns, postponeTurn, readTurn, type TurnRow } from "../../store/turn.ts";
 import { noteDecision, type RecordedDecision } from "../../tool/call-approval.ts";
 import { CallBook } from "../../tool/call-book.ts";
+import { toolNamed } from "../../tool/define.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import { accept } from "./accept.ts";
 import type { Turn } from "../engine/turn.ts";
-import type { AnswerVerdict, Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Origin } from "../policy.ts";
 import { closeCut, cutTurn } from "../engine/recover.ts";
 import { waitingMessages } from "../engine/history.ts";
 import { hasApproved } from "../engine/mend.ts";
+
+/** Nobody reads a question and answers it faster than this. */
+const SECOND_QUESTION_MS = 400;
 
 /** How many decisions about calls that another engine runs are remembered. */
 const KEPT_DECISIONS = 500;
@@ -243,13 +248,16 @@ function isAnswerable(
   return verdict === "early" ? false : verdict;
 }
 
+/** `early`: the client cannot have seen the question yet. `later`: whose the call is will be known when its step is over. */
+type AnswerVerdict = boolean | "early" | "later";
+
 /**
- * Whether an answer may be given to a call as it is now. The class's own rule decides where it has one. Else server code may
+ * Whether an answer may be given to a call as it is now. What steps ask and run has a rule of its own. Else server code may
  * give any; a client decides what was asked, and gives results for what it runs: calls that have no result and ask nobody
- * when their step is over. `later`: that is not known yet.
+ * when their step is over.
  */
 export function mayAnswer(
-  { answerer }: Engine,
+  all: Engine,
   turn: Turn | undefined,
   part: ToolPart,
   message: UIMessage,
@@ -257,13 +265,45 @@ export function mayAnswer(
   isClient: boolean,
 ): AnswerVerdict {
   const own = turn?.builder.id === message.id ? turn : undefined;
-  const verdict = answerer.steps?.mayAnswer(part, message.id, answer.kind, isClient, own?.tools);
+  const inSteps = all.answerer.steps !== undefined;
+  const verdict = inSteps ? mayAnswerStep(all, own?.tools, part, message.id, answer.kind, isClient) : undefined;
   if (verdict !== undefined || !isClient) return verdict ?? true;
   if (part.state === "approval-requested")
     // An error in the place of a result is a no, in the client's own words.
     return answer.kind === "approval" || answer.result.state === "output-error";
   if (part.state === "approval-responded" || part.providerExecuted === true) return false;
   return own?.isInOpenStep(part.toolCallId) === true ? "later" : true;
+}
+
+/**
+ * The rule where turns run step by step; undefined: the one for all. A result may come from outside for what runs outside
+ * alone: nobody else can say what a tool of the server did. A person may decide what was asked, and nothing before it is
+ * asked: who decides first is the agent's own rule.
+ * @param tools of the turn that the call is in: known only where it runs step by step, and once it was prepared
+ */
+function mayAnswerStep(
+  { host }: Engine,
+  tools: ToolSet | undefined,
+  part: ToolPart,
+  messageId: string,
+  kind: "result" | "approval",
+  isClient: boolean,
+): AnswerVerdict | undefined {
+  const { toolCallId } = part;
+  const book = new CallBook(host);
+  if (kind === "approval") {
+    if (part.state !== "approval-requested") return false;
+    if (!isClient) return true;
+    // A call that was approved has asked something else a moment ago. Clients name the call alone in their answers, so that
+    // one which comes now is the answer of another tab, or a second click, to what was asked before.
+    const row = book.find(messageId, toolCallId);
+    if (row === undefined || row.askedAt === null || row.decidedAt === null) return true;
+    return host.clock.now() - row.askedAt < SECOND_QUESTION_MS ? "early" : true;
+  }
+  if (book.isOfSteps(messageId, toolCallId)) return false;
+  if (tools === undefined) return undefined;
+  const tool = toolNamed(tools, toolName(part));
+  return tool !== undefined && tool.execute === undefined && part.state === "input-available";
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */

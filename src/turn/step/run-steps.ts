@@ -17,7 +17,6 @@ import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
 import { callModel, type ModelRequest, named, nameOf, type TriedCall } from "../../model/call.ts";
-import { mayAnswerStep } from "./may-answer.ts";
 import { asSent, StepCall } from "./model-call.ts";
 import { askedTurn, classify, type StepParts } from "./parts.ts";
 import { prepareTurn } from "./prepare.ts";
@@ -40,7 +39,6 @@ export function inSteps(parts: StepParts): Answerer {
       run: (turn, options) => runSteps(parts, turn, options),
       ran: ({ seq }) => alwaysInSteps() || parts.ledger.attempts(seq, 0).length > 0,
       asked: (messageId, toolCallId) => alwaysInSteps() || parts.book.isOfSteps(messageId, toolCallId),
-      mayAnswer: (...about) => mayAnswerStep(parts, ...about),
       background: parts.background,
     },
   };
