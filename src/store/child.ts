@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /** `perdure_child`: the children that an agent has made, in the order of their making. */
 export const childSchema: readonly string[] = [
@@ -19,16 +20,12 @@ export interface ChildRow {
   readonly createdAt: number;
 }
 
+const children = tableOf<ChildRow>()("perdure_child", "className name createdAt");
+
 /** Adds the child unless it is there. @returns whether it was added. */
 export function addChild(db: Sql, className: string, name: string, now: number): boolean {
-  return (
-    db.sql(
-      "INSERT INTO perdure_child (class_name, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq",
-      className,
-      name,
-      now,
-    ).length > 0
-  );
+  const row = { className, name, createdAt: now };
+  return children.insert(db, row, "ON CONFLICT DO NOTHING RETURNING seq").length > 0;
 }
 
 export function hasChild(db: Sql, className: string, name: string): boolean {
@@ -36,10 +33,8 @@ export function hasChild(db: Sql, className: string, name: string): boolean {
 }
 
 export function listChildren(db: Sql, className?: string): ChildRow[] {
-  const columns = "class_name AS className, name, created_at AS createdAt";
-  return className === undefined
-    ? db.sql<ChildRow>(`SELECT ${columns} FROM perdure_child ORDER BY seq`)
-    : db.sql<ChildRow>(`SELECT ${columns} FROM perdure_child WHERE class_name = ? ORDER BY seq`, className);
+  if (className === undefined) return children.select(db, "ORDER BY seq");
+  return children.select(db, "WHERE class_name = ? ORDER BY seq", className);
 }
 
 export function removeChild(db: Sql, className: string, name: string): void {

@@ -1,6 +1,7 @@
 import type { Sql } from "../port.ts";
 import { newId } from "../base/id.ts";
 import { readCell, writeCell } from "./cell.ts";
+import { Table } from "./table.ts";
 import { collectionWriteSchema, writeDigestSchema } from "./collection-write.ts";
 
 /**
@@ -38,6 +39,7 @@ export interface CollectionRow {
   readonly value: string | null;
 }
 
+const rows = new Table<CollectionRow>("perdure_row", ["order"], { order: "ord" });
 const COLUMNS = "collection, key, version, ord AS 'order', seq, value";
 
 /** Names the rows of this agent, as opposed to those of one that had its address before. Undefined: there never was a row. */
@@ -66,17 +68,7 @@ export function readCollectionRow(db: Sql, collection: string, key: string): Col
 }
 
 export function putCollectionRow(db: Sql, row: CollectionRow): void {
-  db.sql(
-    `INSERT INTO perdure_row (collection, key, version, ord, seq, value) VALUES (?, ?, ?, ?, ?, ?)
-      ON CONFLICT (collection, key) DO UPDATE SET version = excluded.version, ord = excluded.ord, seq = excluded.seq,
-        value = excluded.value`,
-    row.collection,
-    row.key,
-    row.version,
-    row.order,
-    row.seq,
-    row.value,
-  );
+  rows.put(db, row, "(collection, key)");
 }
 
 /** Rows in the order of their last change, from behind one of them on, deleted ones too, and those that are damaged. */

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_inbound`: what came from a messenger, by the name that the network gave it, so that what is delivered again is
@@ -30,14 +31,12 @@ interface InboundRow {
   readonly at: number;
 }
 
+const inbound = tableOf<InboundRow>()("perdure_inbound", "kind turnId at");
+
 /** What is known under the first of these names. */
 export function findInbound(db: Sql, messenger: string, keys: readonly string[]): InboundRow | undefined {
   for (const key of keys) {
-    const [row] = db.sql<InboundRow>(
-      "SELECT kind, turn_id AS turnId, at FROM perdure_inbound WHERE messenger = ? AND key = ?",
-      messenger,
-      key,
-    );
+    const [row] = inbound.select(db, "WHERE messenger = ? AND key = ?", messenger, key);
     if (row !== undefined) return row;
   }
   return undefined;
@@ -45,12 +44,9 @@ export function findInbound(db: Sql, messenger: string, keys: readonly string[])
 
 /** Notes something under all of its names. */
 export function insertInbound(db: Sql, messenger: string, keys: readonly string[], row: InboundRow): void {
+  const { kind, turnId, at } = row;
   for (const key of keys)
-    db.sql(
-      `INSERT INTO perdure_inbound (messenger, key, kind, turn_id, at) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (messenger, key) DO NOTHING`,
-      ...[messenger, key, row.kind, row.turnId, row.at],
-    );
+    inbound.insert(db, { kind, turnId, at, ...{ messenger, key } }, "ON CONFLICT (messenger, key) DO NOTHING");
 }
 
 /** Forgets what came before `until`: no network delivers so late. @returns how many */
