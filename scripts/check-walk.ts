@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where the walk is written down. */
+/** Where the walks are written down, and which there must be. */
 const PAGE = "docs/architecture.md";
-const HEADING = "## The walk of a message";
+const WALKS = ["The walk of a message", "The walk after a crash", "The walk of an alarm"] as const;
 /** More than this nobody keeps in mind. */
 const MAX_HOPS = 55;
 const MAX_FILES = 35;
@@ -16,15 +16,19 @@ interface Hop {
 }
 
 /**
- * The walk of a message in `docs/architecture.md` is true: each file has its function, each function but the first is called
- * from the file of an earlier one, and there are not too many.
+ * The walks in `docs/architecture.md` are true: each file has its function, each function but the first is called from the
+ * file of an earlier one, and there are not too many.
  */
-export function checkWalk(root: string): string[] {
+export function checkWalk(root: string, walks: readonly string[] = WALKS): string[] {
   const page = join(root, PAGE);
   const text = existsSync(page) ? readFileSync(page, "utf8") : "";
-  const section = text.split(`\n${HEADING}\n`)[1]?.split("\n## ")[0];
+  return walks.flatMap((walk) => checkOne(root, walk, text));
+}
+
+function checkOne(root: string, walk: string, text: string): string[] {
+  const section = text.split(`\n## ${walk}\n`)[1]?.split("\n## ")[0];
   const block = section?.split("```")[1];
-  if (block === undefined) return [`${PAGE}: there is no "${HEADING}" with a list in a code block`];
+  if (block === undefined) return [`${PAGE}: there is no "## ${walk}" with a list in a code block`];
   const found: string[] = [];
   const hops: Hop[] = [];
   for (const line of block.split("\n").slice(1)) {
@@ -51,9 +55,9 @@ export function checkWalk(root: string): string[] {
     if (!earlier.some(([other, code]) => isCalled(by, other === path && by === name ? without(name, code) : code)))
       found.push(`hop ${at + 1}: nothing before it calls ${by}`);
   }
-  if (hops.length > MAX_HOPS) found.push(`the walk has ${hops.length} hops (at most ${MAX_HOPS})`);
-  if (texts.size > MAX_FILES) found.push(`the walk has ${texts.size} files (at most ${MAX_FILES})`);
-  return found;
+  if (hops.length > MAX_HOPS) found.push(`it has ${hops.length} hops (at most ${MAX_HOPS})`);
+  if (texts.size > MAX_FILES) found.push(`it has ${texts.size} files (at most ${MAX_FILES})`);
+  return found.map((what) => `${walk}: ${what}`);
 }
 
 /** A function, a method, a private one too, or a function in a field. */

@@ -17,7 +17,7 @@ export const folderOrder: readonly Place[] = [
   { name: "stub.ts", what: "the type of an agent that is called from elsewhere" },
   { name: "message", what: "pure: what a message and its parts are" },
   { name: "wire", what: "pure: frames in and out, addresses, close codes" },
-  { name: "door", what: "the ways in: connections, routes over HTTP, and who may do what" },
+  { name: "door", what: "who may do what (`authorize.ts`), connections, and the table of routes over HTTP" },
   { name: "store", what: "tables and migrations; one file per table; the only SQL" },
   { name: "search", what: "full-text search in conversations" },
   { name: "ledger", what: "model calls, budgets, prices, and who pays" },
@@ -26,15 +26,21 @@ export const folderOrder: readonly Place[] = [
   { name: "media", what: "files in messages: moved out of rows, read back, referred to" },
   { name: "erase", what: "forgetting for good, with a receipt" },
   { name: "work", what: "rows with a due time: fibers, schedules, queue, scheduled tasks" },
-  { name: "context", what: "what the model is sent: messages, estimates, summaries and what is left out" },
-  { name: "tool", what: "tools: options, running one call, the book of calls and approvals, bounded outputs" },
+  {
+    name: "context",
+    what: "what the model is sent: begin with `view.ts`; estimates, summaries (`compactor.ts`) and what is left out",
+  },
+  {
+    name: "tool",
+    what: "tools: judging and running one call (`runner.ts`), the book of calls and approvals, actions, bounded outputs",
+  },
   {
     name: "model",
     what: "one booked call of a model: reserved, read, settled, tried again; what providers' errors mean",
   },
   {
     name: "turn",
-    what: "a turn: `intake/` is the way in, `engine/` its life from start to end, `step/` the step loop of `Think`",
+    what: "a turn: `intake/` is the way in, `engine/` its life from start to end, `step/` the step loop of `Think` (`run-steps.ts`), and when it compacts (`step-window.ts`)",
   },
   {
     name: "live",
@@ -51,13 +57,16 @@ export const folderOrder: readonly Place[] = [
   { name: "toolbox/mcp", what: "servers of tools: ours for others, and those that agents use" },
   {
     name: "messenger",
-    what: "conversations at Telegram, Slack and the like: what comes from there, what is delivered there",
+    what: "conversations on other networks: begin with `channel.ts`, the port that `telegram/` implements and the next one would",
   },
   {
     name: "parts",
-    what: "what agents are made of, each with its rows and frames: chat, MCP, tasks, files; `runs/` of children, `rows/` of collections",
+    what: "what agents are made of (`part.ts`), each with its rows and frames: chat, MCP, tasks, files; `runs/` of children, `rows/` of collections",
   },
-  { name: "agent", what: "`Agent`, `AIChatAgent` and `Think`, what users extend, and how a host has them" },
+  {
+    name: "agent",
+    what: "what users extend: `Agent`, then `ChatAgent` (not exported), then `AIChatAgent` and `Think`; `hosting.ts` is where frames, requests and alarms enter",
+  },
   { name: "host", what: "what implements the port: lives, gate, sockets; `node/` has files, HTTP and `ws`" },
   // Stands alone, and runs in browsers: usable without an agent. Of agents it knows the frames.
   {
@@ -75,7 +84,7 @@ export const folderOrder: readonly Place[] = [
     name: "testing",
     what: "exported: manual clock, scripted model and model server, crash harness, conformance suites",
   },
-  { name: "public", what: "lists: what the subpaths of the package export" },
+  { name: "public", what: "lists: what subpaths of the package export that have no folder of their own" },
   // What tools are made of, for apps that make their own.
   { name: "tools.ts", what: "`perdure/tools`: what tools are made of" },
   // The public face. Last, so that nothing inside imports it: that is how barrels make cycles.
