@@ -40,7 +40,7 @@ export const folderOrder: readonly Place[] = [
   },
   {
     name: "turn",
-    what: "a turn: `intake/` is the way in, `engine/` its life from start to end, `step/` the step loop of `Think` (`run-steps.ts`), and when it compacts (`step-window.ts`)",
+    what: "a turn: `intake/` is the way in, `engine/` its life from start to end, `step/` the step loop of `Think` (`run-steps.ts`), which also decides when it compacts (`StepWindow` in `step-run.ts`)",
   },
   {
     name: "live",

@@ -24,7 +24,10 @@ const mediaRetention = namesOf<MediaRetention>()("keepInMessages days address");
 const titles = namesOf<TitleOptions>()("model after");
 const messageConcurrency = namesOf<Exclude<MessageConcurrency, string>>()("strategy debounceMs");
 
-/** Settings that are objects, by the path that leads to them from an agent. */
+/**
+ * Settings that are objects, by the path that leads to them from an agent. Of these, names that there are not are refused; the
+ * name of a setting itself cannot be, since a class may have fields of its own.
+ */
 const settings: Readonly<Record<string, Readonly<Record<string, true>>>> = {
   ...{ budgets, "budgets.turn": budget, "budgets.session": budget, "budgets.agent": budget },
   ...{ chatRecovery, contextOverflow, "contextOverflow.proactive": proactive, mediaRetention, titles },

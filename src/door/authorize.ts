@@ -11,6 +11,9 @@ import type { Connection } from "./connection.ts";
  *
  * All that somebody outside can ask of an agent is an act. Every way in (frames, HTTP, children) says which one it is, and
  * asks here before anything happens. `docs/security.md` has the same table for people; a test holds the two together.
+ *
+ * Not decided here: who somebody is (the host's hooks, `host/route.ts`; a messenger's `allow` list), who may answer a question
+ * for approval (`turn/intake/judge-answer.ts`), and what a model may do in somebody's name (`tool/action-authorize.ts`).
  */
 
 /** Somebody for whom something runs, and who may only read as long as this says so. */

@@ -79,6 +79,11 @@ export interface NoticeOptions {
 
 const DEFAULT_LIMIT = 100;
 
+/*
+ * What comes:   channel ─► front (verifies, knows who it is) ─► reception (stores it with its turn: `accept`)
+ * What goes:    turn ends ─► courier (a row per delivery, tries again) ─► speaker (at the root, at the network's pace) ─► channel
+ */
+
 /** The messengers of one agent: of a root, with the networks; of a child, with what is to be delivered from it. */
 export class AgentMessengers implements Work {
   readonly #agent: MessengerAgent;

@@ -71,7 +71,7 @@ export interface ModelRequest {
   begin(id: string, bounded: boolean): ModelReader | Promise<ModelReader>;
 }
 
-/** Sends one try and reads what is streamed. */
+/** Sends one try and reads what is streamed: `turn/step/model-call.ts` for a step, `summary-call.ts` for the rest. */
 export interface ModelReader {
   open(signal: AbortSignal): Promise<{ readonly stream: AsyncIterable<ModelPart> }>;
   /** Each part but errors and the end. What it throws fails the try. */

@@ -40,11 +40,11 @@ export type ParsedFrame =
   | ({ readonly kind: "chat-request"; readonly id: string } & ChatBody)
   /** A chat request that cannot be understood, and why: whoever sent it waits for its end. */
   | ({ readonly kind: "chat-refused"; readonly id: string } & ChatRefusal)
-  /** A chat request whose body is still to be read, in pieces: `readLongChat`. */
+  /** A chat request whose body is still to be read, in pieces: `readLongFrame`. */
   | { readonly kind: "chat-long"; readonly id: string; readonly text: string }
   | { readonly kind: "chat-messages"; readonly messages: readonly unknown[] }
   | { readonly kind: "chat-clear" }
-  /** The same of many messages, still to be read, in pieces: `readLongBody`. */
+  /** The same of many messages, still to be read, in pieces: `readLongFrame`. */
   | { readonly kind: "transcript-long"; readonly text: string }
   | { readonly kind: "chat-cancel"; readonly id: string }
   | { readonly kind: "resume-request"; readonly probeId: string | undefined }

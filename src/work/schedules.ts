@@ -22,7 +22,7 @@ const DUPLICATE_WARNING = 50;
 const scheduleOptionsNames = namesOf<ScheduleOptions>()("retry idempotent timeZone");
 
 /**
- * Calls of methods at a time. All is in rows: after the end of a process the next life carries on from them.
+ * Calls of methods at a time. What is due is found by `due-work.ts` and run by `method-work.ts`. All is in rows: after the end of a process the next life carries on from them.
  * Each occurrence runs once, late if the host was down; what was missed meanwhile is not made up for. A
  * recurring one never overlaps itself: its next time is found when its run settles. A one-shot that has used
  * up its tries stays as `failed`; of a recurring one only the occurrence fails, and `error` says why.

@@ -51,7 +51,10 @@ export function judgePartial(facts: PartialFacts): "cancelled" | "finished" | "w
   return facts.stuckMs > facts.noProgressTimeoutMs ? "no_progress_timeout" : "open";
 }
 
-/** Decides what becomes of a turn that an earlier attempt left running. Asks the app where there is a choice. */
+/**
+ * Decides what becomes of a turn that an earlier attempt left running: `next-moves.ts` finds it, `conversation.ts` asks here
+ * before the next attempt. Asks the app where there is a choice.
+ */
 export async function decideRecovery(all: Engine, turn: Turn): Promise<RecoveryDecision> {
   const recovery = recoveryOf(all);
   const context = describe(all, turn, recovery.maxAttempts ?? DEFAULT_MAX_ATTEMPTS);

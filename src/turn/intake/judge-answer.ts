@@ -20,7 +20,7 @@ interface AnswerRefusal {
 export type JudgedAnswer = { readonly answer: ToolAnswer } | { readonly refusal: AnswerRefusal };
 
 /**
- * Judges an answer of somebody outside: whether it is about what is open, whether such an answer may come from outside at
+ * Judges an answer of somebody outside (whether a person must be asked at all is `ToolRunner.judge`'s to say): whether it is about what is open, whether such an answer may come from outside at
  * all, and whether the app lets this person give it. It is bound to what was judged: one that was allowed holds for no later
  * question of the same call. Refused, the call stays as it is, everybody is shown it again, and an event tells of it.
  */
@@ -85,12 +85,15 @@ function judgeGiver(
     const reason = `You may not ${what} the call of "${call.toolName}". It still waits for somebody who may.`;
     return { refusal: { code: "not_allowed", reason, ...shownAgain(all, given) } };
   };
-  const said = authorize(all, { call, identity: given.identity, approved });
+  const said = askAuthorizeApproval(all, { call, identity: given.identity, approved });
   return said instanceof Promise ? said.then(conclude) : conclude(said);
 }
 
 /** Whether the app lets somebody answer a question; a text says why not. */
-function authorize({ policy, agent }: Engine, request: ApprovalRequest): true | string | Promise<true | string> {
+function askAuthorizeApproval(
+  { policy, agent }: Engine,
+  request: ApprovalRequest,
+): true | string | Promise<true | string> {
   const failed = (thrown: unknown) => {
     agent.failed(thrown);
     return `authorizeApproval threw: ${errorText(thrown)}`;
