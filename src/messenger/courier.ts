@@ -40,6 +40,9 @@ export interface DeliveryTerms extends DeliveryTexts {
   readonly repeatedText: string;
   readonly giveUpAfterMs: number;
   readonly showTools: boolean;
+  /** Stands under an answer that is being written. */
+  readonly stopButton: string;
+  readonly editable: boolean;
 }
 
 /** What a delivery shows now. */

@@ -32,6 +32,8 @@ export interface DeliveryOptions {
   readonly giveUpAfterMs?: number;
   /** Whether people see which tool works while an answer is being written. Default false. */
   readonly showTools?: boolean;
+  /** A button with these words stands under an answer while it is being written, and stops it. Default: none. */
+  readonly stopButton?: string;
   /** A bound of your own, below the network's, for one message. In UTF-16 units of the Markdown. */
   readonly maxChars?: number;
 }
@@ -91,7 +93,7 @@ export const messengerOptionNames: OptionNames<MessengerOptions> = {
 };
 const deliveryNames: OptionNames<DeliveryOptions> = {
   ...{ first: true, errorResponseText: true, stoppedText: true, emptyResponseText: true },
-  ...{ repeatedText: true, giveUpAfterMs: true, showTools: true, maxChars: true },
+  ...{ repeatedText: true, giveUpAfterMs: true, showTools: true, stopButton: true, maxChars: true },
 };
 
 const ID = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
@@ -153,5 +155,7 @@ export function termsOf({ channel, delivery = {} }: MessengerDefinition): Delive
     repeatedText: delivery.repeatedText ?? "",
     giveUpAfterMs: delivery.giveUpAfterMs ?? DAY_MS,
     showTools: delivery.showTools ?? false,
+    stopButton: delivery.stopButton ?? "",
+    editable: channel.limits.editable,
   };
 }

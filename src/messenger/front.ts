@@ -6,7 +6,7 @@ import { readCell, writeCell } from "../store/cell.ts";
 import { findInbound, insertInbound, KEPT_MS, TRIM_EVERY, trimInbound } from "../store/inbound.ts";
 import { type Channel, ChannelError, messageKey, type MessengerEvent, type Place, type Self } from "./channel.ts";
 import { type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
-import type { Arrival, Taken } from "./reception.ts";
+import { type Arrival, STOP_DATA, type Taken, TEXT_ANSWER } from "./reception.ts";
 import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
 
 /** What the front asks of the agent around it. */
@@ -149,7 +149,11 @@ export class Front {
     if (movedTo !== undefined) return host.tx(() => moveThread(host, id, event.thread, movedTo));
     if (event.author.isBot && definition.bots !== true) return;
     const known = host.blank ? undefined : readThread(host, id, event.thread);
-    if (event.kind === "press") return this.#press(id, definition, event, known);
+    if (event.kind === "press") return void (await this.#press(id, definition, event, known));
+    // An answer in words; what answers no question is a message like any other.
+    const words = event.text.replace(/^@\w+\s+/, "").trim();
+    const answer = event.kind === "message" && TEXT_ANSWER.test(words) ? { id: "", data: words } : undefined;
+    if (answer !== undefined && (await this.#press(id, definition, { ...event, press: answer }, known))) return;
     const isStop = event.kind === "message" && STOP.test(event.text);
     if (event.kind === "edit" || isStop) {
       // Of what was never answered here there is nothing to change or to stop.
@@ -171,15 +175,21 @@ export class Front {
     definition: MessengerDefinition,
     event: MessengerEvent,
     known: ThreadRow | undefined,
-  ): Promise<void> {
-    const { press } = event;
-    if (press === undefined) return;
+  ): Promise<boolean> {
+    const { press, thread } = event;
+    if (press === undefined) return false;
+    const isWords = press.id === "";
     let told = "This question is not open any more.";
-    if (known !== undefined) {
+    if (known !== undefined && press.data === STOP_DATA) {
+      told =
+        ((await this.#deps.ask(known.target, "stop", arrivalOf(id, definition, event, known))) as Taken).told ?? "";
+    } else if (known !== undefined) {
       const arrival = arrivalOf(id, definition, event, known);
-      const question = (await this.#deps.ask(known.target, "question", press.data)) as
+      const asked = { messenger: id, thread, data: press.data };
+      const question = (await this.#deps.ask(known.target, "question", asked)) as
         | Parameters<NonNullable<MessengerDefinition["approvers"]>>[1]
         | undefined;
+      if (question === undefined && isWords) return false;
       const subject = `${definition.channel.provider}:${event.author.id}`;
       const isAllowed = (await this.#refusal(id, definition, event, false)) === undefined;
       const may =
@@ -190,6 +200,10 @@ export class Front {
           : yesOrNo(await definition.approvers(event, question), "approvers()"));
       const taken = (await this.#deps.ask(known.target, "press", { arrival, may })) as Taken;
       told = taken.told ?? told;
+    } else if (isWords) return false;
+    if (isWords) {
+      this.#deps.notice(id, { thread, dm: event.dm }, told, `answer:${messageKey(event)}`);
+      return true;
     }
     // The press is stored. Nobody else waits until whoever pressed was told, and that nobody could be told is no reason to have
     // it again.
@@ -198,6 +212,7 @@ export class Front {
       if (!isLate && !this.#halt.signal.aborted) this.#deps.failed(thrown);
     });
     if (telling !== undefined) void this.#deps.host.keepAwake(telling);
+    return true;
   }
 
   async #refusal(

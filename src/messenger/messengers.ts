@@ -17,7 +17,7 @@ import type { Place } from "./channel.ts";
 import { Courier, type DeliveryTerms, hasDeliveries } from "./courier.ts";
 import { defineMessengers, type Messengers, termsOf } from "./define.ts";
 import { Front } from "./front.ts";
-import { type Arrival, type MessengerContext, Reception, type ReceptionAgent } from "./reception.ts";
+import { type Arrival, type Asked, type MessengerContext, Reception, type ReceptionAgent } from "./reception.ts";
 import { Speaker, type SpeakCall, type SpeakResult } from "./speaker.ts";
 import { readThread, type ThreadTarget } from "./thread.ts";
 
@@ -214,7 +214,7 @@ export class AgentMessengers implements Work {
       case "stop":
         return this.#reception.stop(payload as Arrival);
       case "question":
-        return this.#reception.question(payload as string);
+        return this.#reception.question(payload as Asked);
       case "press": {
         const { arrival, may } = payload as { arrival: Arrival; may: boolean };
         const taken = await this.#reception.press(arrival, may);

@@ -8,6 +8,7 @@ import {
   type DeliveryRow,
   deliveryOfTurn,
   insertDelivery,
+  openQuestionsAt,
   placeDelivery,
   readDelivery,
   unsettledDeliveries,
@@ -54,6 +55,13 @@ export interface Arrival {
   readonly maxWaiting: number;
 }
 
+/** What somebody answers: the data of a button, or words. */
+export interface Asked {
+  readonly messenger: string;
+  readonly thread: string;
+  readonly data: string;
+}
+
 /** What became of something that came. */
 export interface Taken {
   /** False: it was known already, and nothing has happened now. */
@@ -81,6 +89,13 @@ export interface MessengerContext {
 }
 
 const MAX_SHOWN_INPUT = 600;
+/** What the button holds that stops an answer. */
+export const STOP_DATA = "s1";
+/** An answer to a question where there are no buttons. */
+export const TEXT_ANSWER = /^(yes|no)\s+([0-9a-z]{4})[.!]?$/i;
+/** Letters and digits that nobody takes for each other. */
+const CODE_SIGNS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
+const CODE_LENGTH = 4;
 /** The galleries of a network come in pieces, all within a second. */
 const GATHER_MS = 1_000;
 
@@ -165,12 +180,13 @@ export class Reception {
       insertInbound(host, messenger, event.keys, { kind, turnId: open[0]?.turnId ?? null, at });
       if (refused === undefined) for (const { turnId } of open) if (turnId !== null) desk.cancel(turnId);
     });
-    return { accepted: true, ...(refused !== undefined && { refused }) };
+    const told = refused ?? (open.length === 0 ? "There is nothing of yours to stop." : "Stopped.");
+    return { accepted: true, told, ...(refused !== undefined && { refused }) };
   }
 
-  /** What a button is about; undefined: it is none of ours, or too old. */
-  question(data: string): QuestionInfo | undefined {
-    const found = this.#findQuestion(data);
+  /** What a button, or an answer in words, is about; undefined: it is none of ours, or too old. */
+  question(asked: Asked): QuestionInfo | undefined {
+    const found = this.#findQuestion(asked);
     if (found === undefined) return undefined;
     const { row, call } = found;
     const askedBy = contextOf(row)?.subject;
@@ -187,7 +203,7 @@ export class Reception {
     const { messenger, event } = arrival;
     const desk = this.#agent.desk();
     const { host } = desk;
-    const found = this.#findQuestion(event.press?.data ?? "");
+    const found = this.#findQuestion({ messenger, thread: event.thread, data: event.press?.data ?? "" });
     if (findInbound(host, messenger, event.keys) !== undefined)
       return { accepted: false, ...(found !== undefined && { told: decisionOf(found.call) }) };
     const at = host.clock.now();
@@ -258,7 +274,9 @@ export class Reception {
     if (row.kind === "question") return this.#asked(row, terms);
     if (row.outcome === null) {
       const { text, tool } = row.turnId === null ? { text: "" } : partialText(desk.host, row.turnId, stored);
-      return { text, settled: false, ...(tool !== undefined && { tool }) };
+      const { stopButton: label, buttonData } = terms;
+      const buttons = label === "" || buttonData === 0 ? {} : { buttons: [{ label, data: STOP_DATA }] };
+      return { text, settled: false, ...(tool !== undefined && { tool }), ...buttons };
     }
     const answer = row.answerId === null ? undefined : stored(row.answerId);
     return { text: endText(row.outcome, answer, terms), settled: true };
@@ -271,12 +289,16 @@ export class Reception {
     return row && contextOf(row);
   }
 
-  #asked(row: DeliveryRow, { buttonData }: DeliveryTerms): Said {
+  #asked(row: DeliveryRow, { buttonData, editable }: DeliveryTerms): Said {
     const { host } = this.#agent.desk();
     const { messageId, toolCallId } = row;
     const call = messageId === null || toolCallId === null ? undefined : readToolCall(host, messageId, toolCallId);
     const isOpen = row.outcome === null && call?.status === "asked";
-    const words = call === undefined ? "A question that is gone" : questionText(call);
+    const asks = call === undefined ? "A question that is gone" : questionText(call);
+    const code = codeOf(row);
+    const words = buttonData > 0 ? asks : `${asks}\n\nAnswer YES ${code} or NO ${code}.`;
+    // What cannot be changed stays as it was asked; whoever answered is told.
+    if (!isOpen && !editable) return { text: words, settled: true };
     if (!isOpen) return { text: `${words}\n\n${call === undefined ? "" : decisionOf(call)}`.trim(), settled: true };
     const data = (approved: boolean) => `p1${approved ? "y" : "n"}${row.seq.toString(36)}.${row.secret ?? ""}`;
     const buttons: Button[] = [
@@ -286,14 +308,19 @@ export class Reception {
     return { text: words, settled: true, held: true, ...(buttonData > 0 && { buttons }) };
   }
 
-  #findQuestion(data: string) {
+  #findQuestion({ messenger, thread, data }: Asked) {
     const { host } = this.#agent.desk();
-    const found = /^p1([yn])([0-9a-z]+)\.([0-9a-f]+)$/.exec(data);
-    const row = found === null || host.blank ? undefined : readDelivery(host, Number.parseInt(found[2] ?? "", 36));
-    if (row?.kind !== "question" || row.secret !== found?.[3] || row.messageId === null || row.toolCallId === null)
-      return undefined;
+    if (host.blank) return undefined;
+    const [, button, seq = "", secret] = /^p1([yn])([0-9a-z]+)\.([0-9a-f]+)$/.exec(data) ?? [];
+    const [, said, code] = TEXT_ANSWER.exec(data) ?? [];
+    const isIt = (one: DeliveryRow) =>
+      button === undefined ? codeOf(one) === code?.toUpperCase() : one.secret === secret;
+    const rows =
+      button === undefined ? openQuestionsAt(host, messenger, thread) : [readDelivery(host, parseInt(seq, 36))];
+    const row = rows.find((one) => one?.kind === "question" && isIt(one));
+    if (row === undefined || row.messageId === null || row.toolCallId === null) return undefined;
     const call = readToolCall(host, row.messageId, row.toolCallId);
-    return call && { row, call, approved: found[1] === "y" };
+    return call && { row, call, approved: button === "y" || said?.toUpperCase() === "YES" };
   }
 
   #waitingOf({ messenger, event }: Arrival, subject: string): number {
@@ -362,6 +389,13 @@ export class Reception {
     });
     return turn.id;
   }
+}
+
+/** What a question is called in an answer in words. It tells questions apart; who may answer is asked as for a button. */
+function codeOf({ secret }: DeliveryRow): string {
+  const sign = (_: unknown, i: number) =>
+    CODE_SIGNS[parseInt(secret?.slice(2 * i, 2 * i + 2) ?? "", 16) % CODE_SIGNS.length];
+  return Array.from({ length: CODE_LENGTH }, sign).join("");
 }
 
 function waitOf({ coalesceMs, event }: Arrival): number {

@@ -270,6 +270,12 @@ export function openQuestion(
   });
 }
 
+/** Questions of a place that nobody has answered. */
+export function openQuestionsAt(db: Sql, messenger: string, thread: string): DeliveryRow[] {
+  const where = "WHERE kind = 'question' AND outcome IS NULL AND messenger = ? AND thread = ?";
+  return deliveries.select(db, where, messenger, thread);
+}
+
 /** A question has its last word: whoever shows it shows that. */
 export function closeQuestion(db: Sql, messageId: string, toolCallId: string): void {
   db.sql(

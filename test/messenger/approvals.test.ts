@@ -138,3 +138,39 @@ test("every act of somebody at a messenger is asked about, and may be refused", 
   );
   await kit.until(() => expect(kit.texts("memory:8")).toEqual(['"chat.submit" is not allowed here.']));
 });
+
+test("without buttons a question is answered in words, by who may; other words are a message", async () => {
+  const { kit, ran } = await openAsking({ network: { buttonData: 0, editable: false } });
+  kit.network.says(DM, ADA, "pay it");
+  const code = () => /YES (\w{4}) or NO/.exec(kit.texts().join())?.[1];
+  await kit.until(() => expect(code()).toBeDefined());
+  kit.network.says(DM, BEN, `YES ${code() ?? ""}`);
+  await kit.until(() => expect(kit.texts().join()).toContain("You may not answer this."));
+  expect(ran).toEqual([]);
+  const said = kit.network.says(DM, ADA, `yes ${code()?.toLowerCase() ?? ""}`);
+  kit.network.repeats(said);
+  await kit.until(() => expect(kit.texts()).toContain("All is paid."));
+  await kit.until(() => expect(kit.texts()).toContain("Approved by Ada"));
+  expect(ran).toEqual([{ amount: 5 }]);
+  await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
+  kit.network.says(DM, ADA, "no more");
+  await kit.until(() => expect(kit.texts().filter((text) => text === "All is paid.")).toHaveLength(2));
+});
+
+test("a button under a growing answer stops it, and goes with its end", async () => {
+  const never = new Promise<never>(() => {});
+  const kit = await openKit({
+    delivery: { stopButton: "Stop" },
+    tools: { wait: serverTool(() => never) },
+    script: () => ({ text: "Working.", toolCalls: [{ toolName: "wait", input: {} }] }),
+  });
+  kit.network.says(DM, ADA, "go");
+  const [message] = await (async () => {
+    await kit.until(() => expect(kit.network.seen(DM, "agent")[0]?.buttons).toMatchObject([{ label: "Stop" }]));
+    return kit.network.seen(DM, "agent");
+  })();
+  kit.network.presses(DM, ADA, message?.id ?? "", "Stop");
+  await kit.until(() => expect(kit.texts()).toEqual(["Working.\n\n(stopped)"]));
+  expect(kit.network.seen(DM, "agent")[0]?.buttons).toEqual([]);
+  await kit.until(() => expect(kit.network.told).toMatchObject([{ text: "Stopped." }]));
+});
