@@ -17,7 +17,7 @@ function need<NAME extends keyof typeof newer>(name: NAME): NonNullable<(typeof 
   if (found !== undefined) return found;
   throw new PerdureError(
     "bad_config",
-    `Perdure needs version 7 of the AI SDK, and the package "ai" that is installed has no ${name}. Version 6 is not supported: npm install ai@7.`,
+    `Perdure needs version 7 of the AI SDK, but the installed package "ai" has no ${name}. Version 6 is not supported: run npm install ai@7.`,
   );
 }
 

@@ -11,9 +11,12 @@ export function yesOrNo(answer: unknown, hook: string): boolean {
   if (answer instanceof Promise) {
     // It may reject, which nobody waits for.
     answer.catch(() => undefined);
-    throw new PerdureError("bad_config", `${hook} returned a promise. It must return true or false, at once.`);
+    throw new PerdureError("bad_config", `${hook} returned a promise. It must return true or false, synchronously.`);
   }
-  throw new PerdureError("bad_config", `${hook} returned ${nameOf(answer)}. It must return true or false, at once.`);
+  throw new PerdureError(
+    "bad_config",
+    `${hook} returned ${nameOf(answer)}. It must return true or false, synchronously.`,
+  );
 }
 
 function nameOf(answer: unknown): string {

@@ -75,7 +75,7 @@ function pathOf({ agent, name = DEFAULT_NAME, prefix, sub = [], basePath, path =
 function readHost({ host, protocol }: AgentLocation): { host: string; plain: boolean } {
   const page = (globalThis as { location?: { host?: string; protocol?: string } }).location;
   const text = host ?? page?.host ?? "";
-  if (text === "") throw new PerdureError("bad_config", "There is no page to take the host from. Give `host`.");
+  if (text === "") throw new PerdureError("bad_config", "There is no page to take the host from. Set `host`.");
   const [, scheme, bare = ""] = /^(?:(\w+):\/\/)?(.*?)\/*$/.exec(text) ?? [];
   const wanted = protocol ?? scheme ?? (host === undefined ? page?.protocol?.replace(":", "") : undefined);
   const plain = wanted === undefined ? PLAIN_HOST.test(bare) : wanted === "ws" || wanted === "http";

@@ -88,7 +88,7 @@ export class Calls {
     const cancelTimer =
       timeout > 0
         ? this.#clock.after(timeout, () =>
-            call.fail(new PerdureError("timeout", `${method} was not answered within ${timeout} ms.`)),
+            call.fail(new PerdureError("timeout", `${method} got no answer within ${timeout} ms.`)),
           )
         : undefined;
     if (signal?.aborted) {
@@ -123,7 +123,7 @@ export class Calls {
     const iterate = (): AsyncIterator<unknown> => ({
       next: () => queue.next(),
       return: () => {
-        left.abort(new PerdureError("disconnected", `The stream of ${method} was left before its end.`));
+        left.abort(new PerdureError("disconnected", `The stream of ${method} was closed before its end.`));
         return Promise.resolve({ done: true, value: undefined });
       },
     });

@@ -119,7 +119,7 @@ export class ReconnectingSocket {
       return;
     }
     if (this.#waiting.length >= (this.#options.maxEnqueuedMessages ?? MAX_WAITING_FRAMES)) {
-      throw new PerdureError("limit", "Too much waits to be sent. The connection has been away for too long.");
+      throw new PerdureError("limit", "Too much is waiting to be sent: the connection has been down for too long.");
     }
     this.#waiting.push({ data, sent });
   }
@@ -164,7 +164,7 @@ export class ReconnectingSocket {
   #make(url: string): PlainSocket {
     const Socket = this.#options.WebSocket ?? (globalThis as { WebSocket?: SocketClass }).WebSocket;
     if (Socket === undefined) {
-      throw new PerdureError("bad_config", "This platform has no WebSocket. Give one with the `WebSocket` option.");
+      throw new PerdureError("bad_config", "This platform has no WebSocket. Pass one as the `WebSocket` option.");
     }
     return new Socket(url, this.#options.protocols) as PlainSocket;
   }

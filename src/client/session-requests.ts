@@ -77,7 +77,7 @@ export class SessionRequests {
     const id = newId();
     const limit = SLOW_OPS.has(ask.op) ? MODEL_TIMEOUT_MS : TIMEOUT_MS;
     const timer = setTimeout(
-      () => pending.fail(new PerdureError("timeout", `"${ask.op}" was not answered within ${limit} ms.`)),
+      () => pending.fail(new PerdureError("timeout", `"${ask.op}" got no answer within ${limit} ms.`)),
       limit,
     );
     const end = () => {

@@ -147,7 +147,7 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
       };
       const aborted = () => {
         end();
-        reject(new PerdureError("disconnected", "The question for a stream was given up."));
+        reject(new PerdureError("disconnected", "The request for a stream was abandoned."));
       };
       const probe: Probe = {
         id: newId(),

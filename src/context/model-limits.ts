@@ -65,6 +65,6 @@ function checkLimits(limits: ModelLimits, model: string): void {
   if ([window, input, output].every((one) => Number.isFinite(one) && one > 0)) return;
   throw new PerdureError(
     "bad_config",
-    `The limits of ${model} must have a "window" in tokens, more than 0, and so "input" and "output" if they are given.`,
+    `The limits of ${model} must have a "window" in tokens, more than 0. "input" and "output", if set, must be more than 0 too.`,
   );
 }

@@ -73,11 +73,11 @@ test("what is remembered is bounded", () => {
 
 test.each([
   ["throws", throws, /no vocabulary/],
-  ["says less than nothing", () => -1, /said -1/],
-  ["says what is no number", () => Number.NaN, /said NaN/],
-  ["says that there is no end", () => Number.POSITIVE_INFINITY, /said Infinity/],
-  ["says nothing", () => undefined, /said undefined/],
-  ["answers later", async () => 3, /said a promise/],
+  ["says less than nothing", () => -1, /returned -1/],
+  ["says what is no number", () => Number.NaN, /returned NaN/],
+  ["says that there is no end", () => Number.POSITIVE_INFINITY, /returned Infinity/],
+  ["says nothing", () => undefined, /returned undefined/],
+  ["answers later", async () => 3, /returned a promise/],
   ["is none", "words", /must return a function/],
 ])("a counter that %s: texts are estimated, and it is told once", (_name, own, error) => {
   const { counters, given, told } = counting(own);

@@ -164,5 +164,8 @@ function wholePair(text: string, at: number): number {
 function checked(tokens: unknown): number {
   if (typeof tokens === "number" && tokens >= 0 && Number.isFinite(tokens)) return tokens;
   const said = tokens instanceof Promise ? "a promise" : String(tokens);
-  throw new PerdureError("bad_config", `A counter of countTokens() said ${said}. It must return a number of tokens.`);
+  throw new PerdureError(
+    "bad_config",
+    `The counter from countTokens() returned ${said}. It must return a number of tokens.`,
+  );
 }

@@ -98,7 +98,7 @@ export async function erase(deps: EraseDeps, scope: EraseScope): Promise<EraseRe
     await host.durable();
     return finish(host, intent);
   }
-  throw new PerdureError("bad_state", "The session was written to again and again while it was erased. Stop it first.");
+  throw new PerdureError("bad_state", "The session kept changing while it was erased. Stop it first.");
 }
 
 /** Does the rest of what a crash cut off. To be called at every start. */

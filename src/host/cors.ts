@@ -15,7 +15,7 @@ export function checkCors(cors: unknown): void {
   if (cors === undefined || typeof cors === "boolean") return;
   const isRecord = typeof cors === "object" && cors !== null && Object.getPrototypeOf(cors) === Object.prototype;
   if (isRecord && Object.values(cors).every((value) => typeof value === "string")) return;
-  throw new PerdureError("bad_config", "cors must be true, false, or headers and their values as text.");
+  throw new PerdureError("bad_config", "cors must be true, false, or an object of headers with string values.");
 }
 
 /** The headers of a setting, or `undefined` when cross-origin access is off. */

@@ -50,7 +50,7 @@ export class Eviction {
     if (this.#count.live < maxLive) return;
     throw new PerdureError(
       "limit",
-      `${maxLive} agents are at work at once, which is this host's limit. Try again, or raise \`limits.agents\`.`,
+      `${maxLive} agents are at work, which is this host's limit. Try again, or raise \`limits.agents\`.`,
     );
   }
 

@@ -76,5 +76,5 @@ async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
 }
 
 function tooLarge(maxBytes: number): PerdureError {
-  return new PerdureError("too_large", `The body is larger than ${maxBytes} bytes, the most that this host takes.`);
+  return new PerdureError("too_large", `The body is larger than ${maxBytes} bytes, which is this host's limit.`);
 }

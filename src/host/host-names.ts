@@ -56,6 +56,6 @@ function checked(host: unknown): string {
   if (url !== null && url.hostname === name.replace(/:\d+$/, "") && !name.includes("*")) return name;
   throw new PerdureError(
     "bad_config",
-    `hosts: ${JSON.stringify(host)} is no name, like "app.example" or "10.0.0.5:8787".`,
+    `hosts: ${JSON.stringify(host)} is not a host name. Use one like "app.example" or "10.0.0.5:8787".`,
   );
 }

@@ -104,7 +104,7 @@ test("a function is asked about what is not let in anyway, with the origin and t
   expect(ask("app.example", "https://app.example", { origins })).toBe(true);
   expect(asked).toEqual(["https://a.app.example /agents/a/b", `${OTHER} /agents/a/b`]);
   const late = (() => Promise.resolve(false)) as unknown as Origins;
-  expect(() => ask("app.example", OTHER, { origins: late })).toThrow("true or false, at once");
+  expect(() => ask("app.example", OTHER, { origins: late })).toThrow("true or false, synchronously");
 });
 
 test('"any" lets in all, also those without an origin', () => {
@@ -129,7 +129,7 @@ test("an origin that cors names is let in; cors for all is for requests without 
 test.each(["*", "app.example", "localhost:5173", "https://app.example/page", "https://*.app.example/?x", "", 7])(
   "%j in the list is no origin, and said so at once",
   (origin) => {
-    expect(() => originGate([origin as string], undefined)).toThrow(/is no origin/);
+    expect(() => originGate([origin as string], undefined)).toThrow(/is not an origin/);
   },
 );
 

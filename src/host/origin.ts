@@ -91,7 +91,7 @@ function checked(origin: unknown): string {
   const hint = origin === "*" ? ' Say `origins: "any"` for all.' : "";
   throw new PerdureError(
     "bad_config",
-    `origins: ${JSON.stringify(origin)} is no origin, like "https://app.example" or "null".${hint}`,
+    `origins: ${JSON.stringify(origin)} is not an origin. Use one like "https://app.example" or "null".${hint}`,
   );
 }
 

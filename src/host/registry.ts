@@ -96,7 +96,7 @@ function toClasses(roots: AgentClasses, children: AgentClasses): Classes {
     if (other !== name) {
       throw new PerdureError(
         "bad_config",
-        `One class is registered as "${other}" and as "${name}". Register it once; for the second write a class of its own that extends it.`,
+        `One class is registered as "${other}" and as "${name}". Register it once; for the second name, write a class that extends it.`,
       );
     }
     names.set(cls, name);

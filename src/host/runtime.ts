@@ -247,7 +247,7 @@ export class Runtime implements LifeSurroundings {
     await this.#settled(graceMs);
     const error = new PerdureError(
       "host_stopped",
-      "The host stopped before this was done. It is carried on at the next start.",
+      "The host stopped before this was done. It continues at the next start.",
     );
     for (const resident of this.#residents.values()) resident.retire(error);
     this.#residents.clear();

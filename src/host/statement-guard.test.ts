@@ -17,7 +17,7 @@ test.each([
   "/* a */ /* b */ BEGIN",
   ";;BEGIN",
 ])("%j is refused", (query) => {
-  expect(() => guardStatement(query)).toThrow(/may not be run by an agent/);
+  expect(() => guardStatement(query)).toThrow(/is not allowed in an agent/);
 });
 
 test.each([

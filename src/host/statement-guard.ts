@@ -14,6 +14,6 @@ export function guardStatement(query: string): void {
   if (word === undefined) return;
   throw new PerdureError(
     "sql_refused",
-    `${word.toUpperCase()} may not be run by an agent. Use tx() for transactions; settings and other files belong to the host.`,
+    `${word.toUpperCase()} is not allowed in an agent. Use this.transaction() for transactions; settings and other files belong to the host.`,
   );
 }

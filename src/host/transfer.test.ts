@@ -76,7 +76,7 @@ test("what cannot be handed over is refused with words", () => {
       throw new Error("locked");
     },
   };
-  expect(() => transfer({ broken })).toThrow("The property secret cannot be handed to another agent");
+  expect(() => transfer({ broken })).toThrow("The property secret cannot be passed to another agent");
   let deep: unknown = 1;
   for (let level = 0; level < 100_000; level++) deep = { deep };
   expect(() => transfer(deep)).toThrow("nested too deep");

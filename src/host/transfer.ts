@@ -13,7 +13,7 @@ export function transfer<T>(value: T, giver?: Pick<HostedAgent, "lend">): T {
     return copy(value, { giver, seen: new Map() }) as T;
   } catch (thrown) {
     if (!(thrown instanceof RangeError)) throw thrown;
-    throw new PerdureError("limit", "What is handed to another agent is nested too deep. Hand over something flatter.");
+    throw new PerdureError("limit", "A value passed to another agent is nested too deeply. Pass something flatter.");
   }
 }
 
@@ -87,7 +87,7 @@ function read(from: object, key: string | symbol): unknown {
   } catch (thrown) {
     throw new PerdureError(
       "bad_input",
-      `The property ${String(key)} cannot be handed to another agent, because it cannot be read: ${errorText(thrown)}.`,
+      `The property ${String(key)} cannot be passed to another agent, because it cannot be read: ${errorText(thrown)}.`,
       { cause: thrown },
     );
   }

@@ -97,7 +97,10 @@ export function checkBudgets(budgets: Budgets): void {
       throw new PerdureError("bad_config", `The ${scope} budget must have limits of 0 or more.`);
     }
     if (!(soft >= 0 && soft <= 1)) {
-      throw new PerdureError("bad_config", `"soft" of the ${scope} budget is a part of its limits, from 0 to 1.`);
+      throw new PerdureError(
+        "bad_config",
+        `"soft" of the ${scope} budget must be a fraction of its limits, from 0 to 1.`,
+      );
     }
   }
 }

@@ -130,7 +130,7 @@ export class Ledger {
     if (price === undefined && capsCost(budgets)) {
       throw new PerdureError(
         "bad_config",
-        `There is a budget in dollars, but no price for ${call.model}, so it cannot be kept. ` +
+        `There is a budget in dollars, but no price for ${call.model}, so it cannot be enforced. ` +
           "Add the model to the price table, or limit tokens instead.",
       );
     }
@@ -279,7 +279,7 @@ export class Ledger {
   grant(scope: UsageScope, key: string, amount: { readonly tokens?: number; readonly cost?: number }): void {
     const { tokens: more = 0, cost = 0 } = amount;
     if (!(Number.isFinite(more) && more >= 0 && Number.isFinite(cost) && cost >= 0)) {
-      throw new PerdureError("bad_input", "A grant is a number of tokens or of US dollars, 0 or more.");
+      throw new PerdureError("bad_input", "A grant must be a number of tokens or US dollars, 0 or more.");
     }
     addBudgetGrant(this.#host, scope, scope === "agent" ? "" : key, {
       tokens: Math.floor(more),

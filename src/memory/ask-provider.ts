@@ -35,5 +35,5 @@ export async function askProvider<T>(
 export function textFrom(what: string, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value.toWellFormed();
-  throw new PerdureError("provider_failed", `${what} failed: its provider gave ${typeof value}, not a text.`);
+  throw new PerdureError("provider_failed", `${what} failed: its provider returned ${typeof value}, not a string.`);
 }

@@ -94,7 +94,7 @@ test("what would be too much is not written, and says how much it is", async () 
   const blocks = make().withContext("memory", { maxTokens: 5 }).withContext("long");
   await blocks.replaceContextBlock("memory", "x".repeat(20));
   await expect(blocks.appendContextBlock("memory", "y".repeat(7))).rejects.toEqual(
-    refused("limit", /"memory" would have about 7 tokens, and 5 are allowed.*about 2 tokens shorter/),
+    refused("limit", /"memory" would have about 7 tokens, and the limit is 5.*about 2 tokens shorter/),
   );
   expect(blocks.getContextBlock("memory")?.content).toBe("x".repeat(20));
   await expect(blocks.replaceContextBlock("long", "x".repeat(MAX_CONTENT_CHARS + 1))).rejects.toEqual(
@@ -268,7 +268,7 @@ test("a provider that was never read says so, and one that is slow holds nobody 
   expect(prompt.match(/\(could not be read yet\)/g)).toHaveLength(2);
   expect(prompt).toContain("(empty)");
   expect(errors.sort()).toEqual([
-    expect.stringContaining('"bad" failed: its provider gave number') as string,
+    expect.stringContaining('"bad" failed: its provider returned number') as string,
     expect.stringContaining('"slow" was given up') as string,
   ]);
 });

@@ -73,7 +73,7 @@ function faultOf(given: unknown): string | undefined {
   // Plain JavaScript can pass anything.
   if (!isRecord(given)) return "its options must be an object.";
   const { description, maxTokens, provider, keyed, shared, initial } = given;
-  if (description !== undefined && typeof description !== "string") return "description must be a text.";
+  if (description !== undefined && typeof description !== "string") return "description must be a string.";
   if (typeof description === "string" && description.length > MAX_DESCRIPTION_CHARS)
     return `description must have at most ${MAX_DESCRIPTION_CHARS} characters.`;
   if (maxTokens !== undefined && !(typeof maxTokens === "number" && Number.isFinite(maxTokens) && maxTokens >= 1))
@@ -81,7 +81,7 @@ function faultOf(given: unknown): string | undefined {
   for (const [name, value] of Object.entries({ shared, keyed })) {
     if (value !== undefined && typeof value !== "boolean") return `${name} must be true or false.`;
   }
-  if (initial !== undefined && typeof initial !== "string") return "initial must be a text.";
+  if (initial !== undefined && typeof initial !== "string") return "initial must be a string.";
   if (typeof initial === "string" && initial.length > MAX_CONTENT_CHARS)
     return `initial must have at most ${MAX_CONTENT_CHARS} characters.`;
   if (provider !== undefined && (shared === true || keyed === true || initial !== undefined))

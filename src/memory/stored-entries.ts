@@ -46,7 +46,7 @@ export function storedEntries(host: SessionStore, label: string, session: string
     if (content !== "" && others.length >= MAX_ENTRIES) {
       throw new PerdureError(
         "limit",
-        `Nothing was written: the block "${label}" has ${MAX_ENTRIES} entries, and takes no more. Empty one first.`,
+        `Nothing was written: the block "${label}" has ${MAX_ENTRIES} entries, which is the limit. Empty one first.`,
       );
     }
     const about = description ?? known?.description;

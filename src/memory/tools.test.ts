@@ -68,8 +68,8 @@ test("what a model gets wrong it is told, and nothing is written", async () => {
     ["set_context", "memory", said("bad_input", /must be an object/)],
     ["set_context", {}, said("bad_input", /"label" is missing/)],
     ["set_context", { label: "memory" }, said("bad_input", /"content" is missing/)],
-    ["set_context", { label: 4, content: "x" }, said("bad_input", /"label" must be a text/)],
-    ["set_context", { label: "memory", content: {} }, said("bad_input", /"content" must be a text/)],
+    ["set_context", { label: 4, content: "x" }, said("bad_input", /"label" must be a string/)],
+    ["set_context", { label: "memory", content: {} }, said("bad_input", /"content" must be a string/)],
     ["set_context", { label: "memory", content: "x", action: "delete" }, said("bad_input", /"replace" or "append"/)],
     ["set_context", { label: "memory", content: "x", key: "k" }, said("bad_input", /Leave "key" out/)],
     ["set_context", { label: "memory", content: "x".repeat(16) }, said("limit", /about 1 tokens shorter/)],
@@ -79,11 +79,11 @@ test("what a model gets wrong it is told, and nothing is written", async () => {
       said("not_found", /no block "Memory".*: memory, docs \(has keys\)/),
     ],
     ["set_context", { label: "rules", content: "x" }, said("read_only", /"rules" is none that can be written/)],
-    ["set_context", { label: "docs", content: "x" }, said("bad_input", /say with "key"/)],
+    ["set_context", { label: "docs", content: "x" }, said("bad_input", /name the entry with "key"/)],
     ["set_context", { label: "docs", content: "x", key: "k".repeat(513) }, said("bad_input", /at most 512/)],
     ["set_context", { label: "facts", content: "x", key: "k", action: "append" }, said("bad_input", /written whole/)],
     ["load_context", { label: "memory", key: "k" }, said("read_only", /: docs \(has keys\)\.$/)],
-    ["load_context", { label: "docs" }, said("bad_input", /say with "key"/)],
+    ["load_context", { label: "docs" }, said("bad_input", /name the entry with "key"/)],
     ["load_context", { label: "docs", key: "../k" }, said("not_found", /no "\.\.\/k" in the block "docs"/)],
     ["unload_context", { label: "docs", key: "k" }, said("not_found", /not loaded. Nothing/)],
     ["search_context", { label: "facts" }, said("bad_input", /"query" is missing/)],
@@ -162,7 +162,7 @@ test("a search gives the ten best, cut", async () => {
   found = "as it is";
   expect(await look()).toBe("as it is");
   found = [{ key: "k", content: 4 }];
-  await expect(look()).rejects.toEqual(said("provider_failed", /gave number/));
+  await expect(look()).rejects.toEqual(said("provider_failed", /returned number/));
 });
 
 test("a provider that fails, or takes too long, is told to the model", async () => {

@@ -191,7 +191,7 @@ function text(given: Record<string, unknown>, name: string): string | undefined 
   const value = Object.hasOwn(given, name) ? given[name] : undefined;
   if (value === undefined || value === null) return undefined;
   if (typeof value === "string") return value;
-  throw new PerdureError("bad_input", `"${name}" must be a text.`);
+  throw new PerdureError("bad_input", `"${name}" must be a string.`);
 }
 
 function needed(given: Record<string, unknown>, name: string): string {
@@ -226,7 +226,7 @@ function blockOf(
 function noSuchKey(label: string, key: string): PerdureError {
   return new PerdureError(
     "not_found",
-    `There is no ${JSON.stringify(key)} in the block "${label}". Use a key of its list, exactly as it stands there.`,
+    `There is no ${JSON.stringify(key)} in the block "${label}". Use a key from its list, exactly as written there.`,
   );
 }
 

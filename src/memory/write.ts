@@ -116,7 +116,7 @@ export function checkKey(label: string, key: string | undefined): string {
   if (key !== undefined && key !== "" && key.length <= MAX_KEY_LENGTH) return key.toWellFormed();
   throw new PerdureError(
     "bad_input",
-    `The block "${label}" has keys: say with "key" which entry, in at most ${MAX_KEY_LENGTH} characters.`,
+    `The block "${label}" has keys: name the entry with "key", in at most ${MAX_KEY_LENGTH} characters.`,
   );
 }
 
@@ -132,7 +132,7 @@ function checked({ count }: BlockStore, { label, maxTokens }: Definition, conten
   if (maxTokens === undefined || tokens <= maxTokens) return content;
   throw new PerdureError(
     "limit",
-    `Nothing was written: the block "${label}" would have about ${tokens} tokens, and ${maxTokens} are allowed. ` +
+    `Nothing was written: the block "${label}" would have about ${tokens} tokens, and the limit is ${maxTokens}. ` +
       `Replace it with a text that is about ${tokens - maxTokens} tokens shorter.`,
   );
 }
@@ -147,5 +147,5 @@ function checkLength(label: string, content: string): string {
 }
 
 function readOnly(label: string): PerdureError {
-  return new PerdureError("read_only", `The block "${label}" can be read only.`);
+  return new PerdureError("read_only", `The block "${label}" is read-only.`);
 }

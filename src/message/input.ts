@@ -30,7 +30,7 @@ export function toMessages(input: MessageInput): UIMessage[] {
 
 function checked(value: unknown, what: string): UIMessage {
   const fault = messageFault(value);
-  if (fault !== undefined) throw new PerdureError("bad_input", `${what} is no message: ${fault}.`);
+  if (fault !== undefined) throw new PerdureError("bad_input", `${what} is not a message: ${fault}.`);
   const message = value as UIMessage;
   const size = message.role === "user" ? sizeFault(message) : undefined;
   if (size !== undefined) throw new PerdureError("too_large", `${what}: ${size}.`);

@@ -323,7 +323,7 @@ const UNKNOWN_RETRIES = 1;
  * @throws PerdureError `bad_config` when there is no model.
  */
 export function nextAttempt(facts: readonly AttemptFact[], policy: AttemptPolicy): NextAttempt {
-  if (!(policy.models >= 1)) throw new PerdureError("bad_config", "There is no model to call: give at least one.");
+  if (!(policy.models >= 1)) throw new PerdureError("bad_config", "There is no model to call: pass at least one.");
   const last = facts.at(-1);
   if (last === undefined) return { kind: "call", model: 0, notBefore: 0 };
   // The list may have become shorter since then.

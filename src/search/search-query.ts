@@ -45,7 +45,7 @@ export interface Spot {
  */
 export function parseQuery(query: unknown, loose: boolean): SearchQuery {
   if (typeof query !== "string")
-    throw new PerdureError("bad_input", "The query must be a text: the words to look for.");
+    throw new PerdureError("bad_input", "The query must be a string: the words to look for.");
   if (query.length > MAX_QUERY)
     throw new PerdureError("bad_input", `The query must not be longer than ${MAX_QUERY} characters.`);
   const terms: Term[] = [];

@@ -61,7 +61,7 @@ export function findSession(ground: Pick<SessionGround, "store">, id: string): S
 
 /** The error for a session that is not there. */
 export function noSession(id: string): PerdureError {
-  return new PerdureError("not_found", `There is no session "${id}". Create it, or take one of those that are listed.`);
+  return new PerdureError("not_found", `There is no session "${id}". Create it, or use one from the list.`);
 }
 
 /** A message that a session shows, or that was said in it. @throws PerdureError `not_found` */
@@ -249,7 +249,7 @@ export function refuseDuringTurns(db: Sql, session: string): void {
   if (!openTurns(db).some((turn) => turn.session === session)) return;
   throw new PerdureError(
     "bad_state",
-    `A turn of the session "${session}" is under way or waits. Stop it or wait for it, or open a view.`,
+    `A turn of the session "${session}" is running or waiting. Stop it, wait for it, or open a view.`,
   );
 }
 
@@ -297,9 +297,9 @@ function checkNew({ store }: SessionGround, { id = newId("session"), name, subje
   }
   if (name !== undefined) checkName(name);
   if (subject !== undefined && (typeof subject !== "string" || subject === ""))
-    throw new PerdureError("bad_input", "The subject of a session is a text that is not empty.");
+    throw new PerdureError("bad_input", "The subject of a session must be a non-empty string.");
   if (id === MAIN_SESSION || (!store.blank && readSessionLine(store, id) !== undefined))
-    throw new PerdureError("conflict", `There is a session "${id}" already. Take another id.`);
+    throw new PerdureError("conflict", `The session "${id}" already exists. Choose another id.`);
   return id;
 }
 
@@ -310,6 +310,9 @@ function named(name: string | undefined): { name?: string; namedBy?: NamedBy } {
 function checkName(name: string): string {
   const text = typeof name === "string" ? name.replace(/\s+/g, " ").trim() : "";
   if (text === "" || text.length > MAX_SESSION_NAME)
-    throw new PerdureError("bad_input", `The name of a session is a text of 1 to ${MAX_SESSION_NAME} characters.`);
+    throw new PerdureError(
+      "bad_input",
+      `The name of a session must be a string of 1 to ${MAX_SESSION_NAME} characters.`,
+    );
   return text;
 }

@@ -317,7 +317,7 @@ export class Session extends SessionContext {
   #has(id: string): boolean {
     if (this.#ground.store.blank || readMessage(this.#ground.store, id) === undefined) return false;
     if (this.getMessage(id) !== undefined) return true;
-    throw new PerdureError("conflict", `Another session has a message with the id "${id}". Give it one of its own.`);
+    throw new PerdureError("conflict", `Another session has a message with the id "${id}". Use a different id.`);
   }
 
   /** What a fork goes on to say is not a branch of the session that it came from, nor the other way round. */
@@ -355,6 +355,6 @@ function overtaken(session: string, expect: string | null, found: string | null)
   return new PerdureError(
     "conflict",
     `Somebody else wrote to the session "${session}": it ends with ${found ?? "nothing"}, not with ` +
-      `${expect ?? "nothing"}. Read it again, and decide anew.`,
+      `${expect ?? "nothing"}. Read it again, then decide.`,
   );
 }

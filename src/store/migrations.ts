@@ -107,7 +107,7 @@ export function migrate(db: Sql, steps: readonly Migration[] = migrations): void
   if (version > newest) {
     throw new PerdureError(
       "database_newer",
-      `This database has schema ${version}, but this version of Perdure knows only up to ${newest}. ` +
+      `This database has schema ${version}, but this version of Perdure only knows schemas up to ${newest}. ` +
         "Run the version that wrote it, or a later one. Nothing was changed.",
     );
   }

@@ -58,7 +58,7 @@ export function manualClock(start: number = DEFAULT_START): ManualClock {
       const timer = earliest();
       if (timer === undefined || timer.due > target) break;
       if (ran === MAX_TIMERS_PER_MOVE) {
-        throw new PerdureError("limit", `${ran} timers ran in one move of the clock: they set each other without end.`);
+        throw new PerdureError("limit", `${ran} timers ran in one move of the clock: they keep setting each other.`);
       }
       timers.delete(timer);
       pass(Math.max(0, timer.due - elapsed));

@@ -26,7 +26,7 @@ export function checkAttachment(attachment: unknown): ReplyAttachment {
   if (JSON.stringify(plain).length > MAX_ATTACHMENT_CHARS) {
     throw new PerdureError(
       "limit",
-      `An attachment may have ${MAX_ATTACHMENT_CHARS} characters as JSON. Store it as a file and attach its name.`,
+      `An attachment may have at most ${MAX_ATTACHMENT_CHARS} characters as JSON. Store it as a file and attach its name.`,
     );
   }
   return plain as unknown as ReplyAttachment;

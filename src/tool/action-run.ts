@@ -211,7 +211,7 @@ async function entryOf(
     const got = typeof key === "string" ? `${key.length} characters` : typeof key;
     throw new PerdureError(
       "bad_config",
-      `The idempotencyKey of "${name}" must be a text of 1 to ${MAX_KEY_CHARS} characters, not ${got}.`,
+      `The idempotencyKey of "${name}" must be a string of 1 to ${MAX_KEY_CHARS} characters, not ${got}.`,
     );
   }
   const named = idempotencyKey !== undefined;

@@ -153,7 +153,7 @@ function faultOf(options: object): string | undefined {
     return "timeoutMs must be a number of at least 1.";
   }
   if (idempotencyKey !== undefined && !["string", "function"].includes(typeof idempotencyKey)) {
-    return "idempotencyKey must be a text or a function that returns one.";
+    return "idempotencyKey must be a string or a function that returns one.";
   }
   if (permissions !== undefined && typeof permissions !== "function" && !isTextList(permissions)) {
     return "permissions must be a list of texts or a function that returns one.";

@@ -227,7 +227,7 @@ export class CallBook {
     const askedAt = this.#host.clock.now();
     if (row && parkToolCall(this.#host, row.seq, { askedAt, expiresAt, summary, parked: parked ?? "null", state }))
       return;
-    throw new PerdureError("bad_state", `The call ${toolCallId} cannot wait for a person: it does not run.`);
+    throw new PerdureError("bad_state", `The call ${toolCallId} cannot wait for a person: it is not running.`);
   }
 
   /** What a call that was parked and approved goes on from. */

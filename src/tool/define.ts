@@ -151,8 +151,8 @@ export function durableTool<T extends Tool>(
     if (actionKey in tool)
       throw new PerdureError(
         "bad_config",
-        "durableTool: an action cannot run in the background, because what it may do is what its turn was granted. " +
-          "Make a tool of it, or let it start the work and return.",
+        "durableTool: an action cannot run in the background, because its permissions are those of its turn. " +
+          "Make it a plain tool, or let it start the work and return.",
       );
     onlyHere(copy);
   }

@@ -72,16 +72,16 @@ class StepNames {
 
   async use<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (typeof name !== "string" || name === "" || name.length > MAX_NAME_CHARS) {
-      throw new PerdureError("bad_input", `The name of a step is a text of 1 to ${MAX_NAME_CHARS} characters.`);
+      throw new PerdureError("bad_input", `The name of a step must be a string of 1 to ${MAX_NAME_CHARS} characters.`);
     }
     if (this.#used.has(name)) {
       throw new PerdureError(
         "bad_input",
-        `The step "${name}" was used before in this call. Give each step a name of its own, such as "${name}-2".`,
+        `The step "${name}" was already used in this call. Give each step its own name, such as "${name}-2".`,
       );
     }
     if (this.#used.size >= MAX_STEPS) {
-      throw new PerdureError("limit", `A call may have ${MAX_STEPS} steps. Do more in each of them.`);
+      throw new PerdureError("limit", `A call may have at most ${MAX_STEPS} steps. Do more in each.`);
     }
     signal.throwIfAborted();
     this.#used.add(name);
@@ -106,11 +106,11 @@ function encode(value: unknown, name: string): string | null {
   if (json.length <= MAX_STEP_CHARS) return json;
   throw new PerdureError(
     "limit",
-    `What the step "${name}" returned has ${json.length} characters as JSON; at most ${MAX_STEP_CHARS} are stored. ` +
+    `The result of the step "${name}" has ${json.length} characters as JSON; the limit is ${MAX_STEP_CHARS}. ` +
       "Write it to a file and return its name.",
   );
 }
 
 function ended(name: string): PerdureError {
-  return new PerdureError("bad_state", `The step "${name}" is not done: the call that it belongs to has ended.`);
+  return new PerdureError("bad_state", `The step "${name}" was not stored: its call has ended.`);
 }

@@ -89,7 +89,7 @@ function checkPath(path: readonly AgentStep[]): void {
 function stepPath(step: AgentStep): string {
   const segment = kebabCase(step.className);
   if (segment === SUB_SEGMENT || nameProblem(segment) !== undefined) {
-    throw new PerdureError("bad_input", `The class name ${JSON.stringify(step.className)} cannot stand in a URL.`);
+    throw new PerdureError("bad_input", `The class name ${JSON.stringify(step.className)} cannot be used in a URL.`);
   }
   return `/${encodeURIComponent(segment)}/${encodeURIComponent(step.name)}`;
 }

@@ -18,7 +18,7 @@ export function classTable(classNames: Iterable<string>): FindClass {
     if (segment === "" || segment === "." || segment === ".." || /[/\0]/.test(segment) || !segment.isWellFormed()) {
       throw new PerdureError(
         "bad_config",
-        `The class name ${JSON.stringify(className)} cannot stand in a URL. Rename it.`,
+        `The class name ${JSON.stringify(className)} cannot be used in a URL. Rename it.`,
       );
     }
     if (segment === SUB_SEGMENT) {

@@ -297,7 +297,7 @@ function bad(
 
 /** Why `name` cannot be a collection or a key, or undefined when it can. */
 export function rowNameProblem(name: unknown, maxLength = MAX_COLLECTION_NAME): string | undefined {
-  return isText(name, maxLength) ? undefined : `must be a text of 1 to ${maxLength} characters`;
+  return isText(name, maxLength) ? undefined : `must be a string of 1 to ${maxLength} characters`;
 }
 
 /** A row for a page, as JSON. `valueJson` null: it was deleted. */

@@ -66,7 +66,7 @@ export function checkNewFiber(name: string, options: NewFiberOptions): void {
   for (const [what, value] of Object.entries({ name, fiberId: options.id, idempotencyKey: options.idempotencyKey })) {
     if (value === undefined && what !== "name") continue;
     if (typeof value !== "string" || value === "") {
-      throw new PerdureError("bad_input", `The ${what} of a fiber must be some text.`);
+      throw new PerdureError("bad_input", `The ${what} of a fiber must be a non-empty string.`);
     }
   }
   const { metadata, maxRetries } = options;
@@ -74,7 +74,7 @@ export function checkNewFiber(name: string, options: NewFiberOptions): void {
     throw new PerdureError("bad_input", "The metadata of a fiber must be an object.");
   }
   if (maxRetries !== undefined && (!Number.isSafeInteger(maxRetries) || maxRetries < 0)) {
-    throw new PerdureError("bad_config", `maxRetries must be a whole number from 0 up, not ${String(maxRetries)}.`);
+    throw new PerdureError("bad_config", `maxRetries must be a whole number of at least 0, not ${String(maxRetries)}.`);
   }
 }
 

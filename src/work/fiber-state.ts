@@ -126,7 +126,7 @@ function whenDue(state: Exclude<FiberState, { phase: "settled" }>, hasMethod: bo
   const cuts = state.starts - state.attempts;
   if (state.phase === "pending") {
     if (cuts >= MAX_INTERRUPTIONS) {
-      const error = `The process ended ${cuts} times while "${state.name}" ran. It is not started again.`;
+      const error = `The process ended ${cuts} times while "${state.name}" ran. It will not start again.`;
       return settle(state, { status: "error", error });
     }
     if (state.kind === "spawn" && !hasMethod) {

@@ -41,7 +41,10 @@ export class Fibers extends DueWork<string> {
     super(context);
     this.#recoveryMaxAgeMs = options.recoveryMaxAgeMs ?? DEFAULT_RECOVERY_MAX_AGE_MS;
     if (!Number.isFinite(this.#recoveryMaxAgeMs) || this.#recoveryMaxAgeMs < 0) {
-      throw new PerdureError("bad_config", "fiberRecoveryMaxAgeMs must be a number of milliseconds, or 0 for no end.");
+      throw new PerdureError(
+        "bad_config",
+        "fiberRecoveryMaxAgeMs must be a number of milliseconds, or 0 for no limit.",
+      );
     }
     this.#runner = new FiberRunner(context, () => this.halted);
   }
@@ -70,7 +73,7 @@ export class Fibers extends DueWork<string> {
     if (outcome === undefined) {
       throw new PerdureError(
         "bad_state",
-        `The fiber "${name}" never started: it was cancelled, or the transaction that it was started in was undone.`,
+        `The fiber "${name}" never started: it was cancelled, or the transaction that started it was undone.`,
       );
     }
     if (!outcome.ok) throw outcome.error;
@@ -121,10 +124,7 @@ export class Fibers extends DueWork<string> {
   stash(data: unknown): void {
     const { fiber } = contextValues(this.context.host.context.get());
     if (fiber === undefined) {
-      throw new PerdureError(
-        "bad_state",
-        "There is no fiber here to stash for. Call this inside of a fiber's function.",
-      );
+      throw new PerdureError("bad_state", "There is no fiber to stash for. Call this inside a fiber's function.");
     }
     // Only `FiberRunner` puts a value under this key.
     (fiber as FiberContext).stash(data);
@@ -167,7 +167,7 @@ export class Fibers extends DueWork<string> {
    */
   async resolveFiber(id: string, result: FiberRecoveryResult): Promise<boolean> {
     const checked = parseRecoveryResult(result);
-    if (checked === undefined) throw new PerdureError("bad_input", "Say how the fiber is to end, with a status.");
+    if (checked === undefined) throw new PerdureError("bad_input", "Pass the status with which the fiber ends.");
     const moved = this.#move(id, { type: "resolved", result: checked });
     await this.context.host.durable();
     return moved;
@@ -189,10 +189,7 @@ export class Fibers extends DueWork<string> {
 
   #refuseClosureWhenStopped(): void {
     if (!this.context.stopped() && !this.halted) return;
-    throw new PerdureError(
-      "host_stopped",
-      "The host is stopping: a function cannot be started. spawnFiber() still can.",
-    );
+    throw new PerdureError("host_stopped", "The host is stopping, so no function can start. spawnFiber() still works.");
   }
 
   #move(id: string, fact: FiberFact): boolean {

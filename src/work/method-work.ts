@@ -65,7 +65,7 @@ export abstract class MethodWork<Row extends MethodRow> extends DueWork<number> 
         const run = this.toRun(row);
         const method = this.context.method(callback);
         if (method !== undefined) return method(run.payload, run);
-        throw new PerdureError("not_found", `There is no method "${callback}" on this agent any more.`);
+        throw new PerdureError("not_found", `This agent no longer has a method "${callback}".`);
       },
       store: (outcome) => this.#store(row, outcome.ok ? null : errorText(outcome.error)),
       stored: (outcome) => {
@@ -108,6 +108,6 @@ export function wasCutTooOften(row: Pick<DueRow, "attempts" | "starts">): boolea
 export function cutTooOften(what: string): PerdureError {
   return new PerdureError(
     "limit",
-    `The process ended ${MAX_INTERRUPTIONS} times while "${what}" ran. It is not started again.`,
+    `The process ended ${MAX_INTERRUPTIONS} times while "${what}" ran. It will not start again.`,
   );
 }

@@ -77,7 +77,7 @@ export class Queue extends MethodWork<QueueRow> {
     const retry = this.accept(callback, options.retry);
     const id = options.id ?? newId();
     if (typeof id !== "string" || id === "")
-      throw new PerdureError("bad_input", "The id of an item must be some text.");
+      throw new PerdureError("bad_input", "The id of an item must be a non-empty string.");
     putQueueItem(host, {
       id,
       occurrence: newId(),

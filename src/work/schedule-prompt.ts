@@ -77,7 +77,7 @@ export const scheduleSchema: Schema<ParsedSchedule> = jsonSchema<ParsedSchedule>
 
 function problemOf(value: unknown): string | undefined {
   const { description, when } = Object(value) as { description?: unknown; when?: unknown };
-  if (typeof description !== "string") return "`description` must be a text.";
+  if (typeof description !== "string") return "`description` must be a string.";
   const { type, date, delayInSeconds, cron } = Object(when) as Record<string, unknown>;
   switch (type) {
     case "no-schedule":
@@ -89,7 +89,7 @@ function problemOf(value: unknown): string | undefined {
         ? undefined
         : "`when.delayInSeconds` must be a number from 0 up.";
     case "cron":
-      return typeof cron === "string" ? cronProblem(cron) : "`when.cron` must be a text.";
+      return typeof cron === "string" ? cronProblem(cron) : "`when.cron` must be a string.";
     default:
       return "`when.type` must be scheduled, delayed, cron or no-schedule.";
   }

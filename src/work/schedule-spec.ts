@@ -77,11 +77,11 @@ function firstTime(when: When, timeZone: string | undefined, now: number): First
   if (typeof when === "string") {
     const zone = timeZone ?? DEFAULT_TIME_ZONE;
     const due = nextCronTime(when, zone, now);
-    if (due === null) throw new PerdureError("bad_input", `Cron "${when}" never comes to pass.`);
+    if (due === null) throw new PerdureError("bad_input", `Cron "${when}" never occurs.`);
     return { type: "cron", spec: when.trim().replace(/\s+/g, " "), due, timeZone: zone };
   }
   if (timeZone !== undefined) {
-    throw new PerdureError("bad_input", "A time zone only means something together with a cron expression.");
+    throw new PerdureError("bad_input", "A time zone needs a cron expression.");
   }
   if (typeof when === "number") {
     checkSeconds("A delay", when, now);
@@ -111,7 +111,7 @@ function intervalMs(seconds: number): number {
 
 function checkSeconds(what: string, seconds: number, now: number): void {
   if (typeof seconds !== "number" || !Number.isFinite(seconds) || seconds < 0 || now + seconds * MS > MAX_TIME) {
-    throw new PerdureError("bad_input", `${what} must be a number of seconds from 0 up, not ${String(seconds)}.`);
+    throw new PerdureError("bad_input", `${what} must be a number of seconds of at least 0, not ${String(seconds)}.`);
   }
 }
 

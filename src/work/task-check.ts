@@ -47,7 +47,7 @@ export function checkTasks(declared: unknown, defaults: TaskDefaults): Map<strin
   if (entries.length > MAX_TASKS) {
     throw new PerdureError(
       "bad_config",
-      `getScheduledTasks() returned ${entries.length} tasks. At most ${MAX_TASKS} are possible: let one task do several things.`,
+      `getScheduledTasks() returned ${entries.length} tasks. The limit is ${MAX_TASKS}: let one task do several things.`,
     );
   }
   return new Map(entries.map(([id, task]) => [id, checkTask(id, task, defaults)]));
@@ -63,7 +63,7 @@ function checkTask(id: string, task: unknown, defaults: TaskDefaults): CheckedTa
   const unknown = Object.keys(task).find((key) => !SETTINGS.includes(key));
   if (unknown !== undefined) return refuse(`it has no setting "${unknown}". There are ${SETTINGS.join(", ")}`);
   const { schedule, metadata } = task;
-  if (typeof schedule !== "string") return refuse(`its schedule must be a text, not ${kindOf(schedule)}`);
+  if (typeof schedule !== "string") return refuse(`its schedule must be a string, not ${kindOf(schedule)}`);
   const plan = parseSchedule(schedule);
   if (typeof plan === "string")
     return refuse(`the schedule "${schedule}" is not understood: ${plan}. ${ALLOWED_SCHEDULES}`);
@@ -113,7 +113,7 @@ function actionOf(task: Record<string, unknown>): CheckedTask["action"] {
   const deliverTo = placeOf(task.deliverTo);
   if (typeof prompt === "function")
     return { kind: "prompt", text: () => Reflect.apply(prompt, task, []) as unknown, deliverTo };
-  if (typeof prompt !== "string") throw new Error(`its prompt must be a text or a function, not ${kindOf(prompt)}`);
+  if (typeof prompt !== "string") throw new Error(`its prompt must be a string or a function, not ${kindOf(prompt)}`);
   if (prompt.trim() === "") throw new Error("its prompt is empty");
   return { kind: "prompt", text: () => prompt, deliverTo };
 }

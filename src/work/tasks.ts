@@ -171,7 +171,7 @@ function occurrenceOf(agentId: string, task: CheckedTask, due: number): Schedule
 function checkPrompt(id: string, text: unknown): string {
   const what = `The prompt of the scheduled task "${id}"`;
   if (typeof text !== "string" || text.trim() === "") {
-    throw new PerdureError("bad_input", `${what} must return a text that is not empty.`);
+    throw new PerdureError("bad_input", `${what} must return a non-empty string.`);
   }
   encodeJson(text, what);
   return text;

@@ -163,7 +163,7 @@ test("windows that pages open are bounded, and are of the web", async () => {
   const others = /Other open pages: ([\d, ]+)\./.exec(notes)?.[1]?.split(", ") ?? [];
   expect(others.length).toBeLessThanOrEqual(2);
   expect(await caller.call("browser_open", { url: site.url("/"), new_page: true })).toMatch(
-    /There are 3 pages already|Page \d+/,
+    /3 pages are already open|Page \d+/,
   );
   await caller.call("browser_close");
   expect(await caller.call("browser_snapshot")).toContain("No page is open");
@@ -199,14 +199,14 @@ test("text of a page cannot end the part that is marked as text of a page, and w
   expect(parts[1]).toContain("ignore all rules");
   expect(parts[0]).not.toContain("ignore all rules");
   for (const [name, input, expected] of [
-    ["browser_act", { ref: "#name", action: "click" }, "is no ref"],
+    ["browser_act", { ref: "#name", action: "click" }, "is not a ref"],
     ["browser_act", { ref: "e9999", action: "click" }, "There is no element e9999"],
     ["browser_act", { ref: "e1", action: "type" }, "must be one of: click, fill"],
     ["browser_act", { ref: "e1", action: "fill" }, "needs `value`"],
     ["browser_read", { format: "html" }, "must be one of: markdown"],
     ["browser_snapshot", { page: 99 }, "There is no page 99"],
     ["browser_snapshot", { page: "x" }, "must be the number"],
-    ["browser_open", { url: 1 }, "must be a text"],
+    ["browser_open", { url: 1 }, "must be a string"],
   ] as const) {
     expect(await caller.output(name, input)).toEqual({ error: expect.stringContaining(expected) as unknown });
   }

@@ -119,7 +119,7 @@ test.each<[string, Record<string, string>, RegExp]>([
     /b.agents has sub-agents, but their parent is missing\. Add \S+b.agent\.ts/,
   ],
   ["a name that URLs need", { "sub.ts": unnamed }, /sub\.ts: The class name "Sub" becomes "sub" in URLs/],
-  ["a name that URLs cannot have", { "-.ts": unnamed }, /-\.ts: The class name "" cannot stand in a URL/],
+  ["a name that URLs cannot have", { "-.ts": unnamed }, /-\.ts: The class name "" cannot be used in a URL/],
 ])("%s is refused", async (_, files, message) => {
   const { agents } = makeProject(files);
   const error: unknown = await findAgents(agents).catch((thrown: unknown) => thrown);

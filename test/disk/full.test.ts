@@ -37,7 +37,7 @@ test.skipIf(!canMount)("a directory that cannot be written to is named as that a
   const dir = join(tempDir(), "data");
   mkdirSync(dir);
   const said = await startedIn(dir, ["--ro-bind", dir, dir]);
-  expect(said).toMatch(/^directory_read_only: The directory \S+\/data cannot be written to/);
+  expect(said).toMatch(/^directory_read_only: The directory \S+\/data is not writable/);
   expect(await startedIn(join(dir, "new"), ["--ro-bind", dir, dir])).toContain("directory_read_only");
   expect(readdirSync(dir)).toEqual([]);
 });
@@ -80,7 +80,7 @@ test("with no room left, HTTP answers 507, calls fail in their own frame, and re
   const response = await fetch(url, { method: "POST" });
   expect(response.status).toBe(507);
   expect(((await response.json()) as { error: { code: string } }).error.code).toBe("disk_full");
-  await expect(client.call("keep", 600_000)).rejects.toThrow("No room to write");
+  await expect(client.call("keep", 600_000)).rejects.toThrow("No space left to write");
   expect(await client.call("kept")).toBe(1);
   expect(await (await fetch(url)).text()).toBe("1");
   expect(client.closed).toBeUndefined();

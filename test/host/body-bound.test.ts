@@ -45,7 +45,7 @@ const chunks = (bytes: number) =>
   Readable.toWeb(Readable.from(Array.from({ length: Math.ceil(bytes / 10_000) }, () => Buffer.alloc(10_000, "x"))));
 const streamed = (bytes: number) => ({ method: "POST", duplex: "half", body: chunks(bytes) }) as unknown as RequestInit;
 
-const text = "The body is larger than 100000 bytes, the most that this host takes.";
+const text = "The body is larger than 100000 bytes, which is this host's limit.";
 
 test.each(["/agents/sink/a", "/agents/sink/a/sub/inner/b"])(
   "%s: a body up to the bound arrives whole",

@@ -145,7 +145,9 @@ test.each([
   ["hosts", ["*"]],
   ["hosts", [""]],
 ])("%s: %j is refused at the start", (_, hosts) => {
-  expect(() => createHost({ agents: { Diary }, storage: memoryStorage(), hosts })).toThrow(/^hosts: .* is no name/);
+  expect(() => createHost({ agents: { Diary }, storage: memoryStorage(), hosts })).toThrow(
+    /^hosts: .* is not a host name/,
+  );
 });
 
 test.each([

@@ -116,7 +116,7 @@ test("a function that throws lets nobody in, and what it threw stays on the serv
 
 test("a setting that cannot work is refused before anything is opened", () => {
   const start = (options: object) => () => createHost({ agents: { Diary }, storage: memoryStorage(), ...options });
-  expect(start({ origins: ["app.example"] })).toThrow('"app.example" is no origin');
+  expect(start({ origins: ["app.example"] })).toThrow('"app.example" is not an origin');
   expect(start({ origins: ["*"] })).toThrow('origins: "any"');
   expect(start({ maxBodyBytes: 0 })).toThrow("maxBodyBytes");
 });

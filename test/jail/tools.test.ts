@@ -52,14 +52,14 @@ test("wrong input is answered with what to do, before anything runs", async () =
   for (const [input, expected] of [
     [{}, "Give `command` (for bash) or `argv`"],
     [{ command: "a", argv: ["b"] }, "and not both"],
-    [{ command: " " }, "must be a text"],
+    [{ command: " " }, "must be a string"],
     [{ argv: [] }, "must be a list of texts"],
     [{ argv: [1] }, "must be a list of texts"],
     [{ command: "a", cwd: "src" }, "must be an absolute path"],
     [{ command: "a", timeout_ms: 0 }, "from 1 to 600000"],
     [{ command: "a", timeout_ms: 1e9 }, "from 1 to 600000"],
     [{ command: "a".repeat(200_000) }, "Write it to a file"],
-    [{ command: "a", stdin: 1 }, "must be a text"],
+    [{ command: "a", stdin: 1 }, "must be a string"],
   ] as const) {
     expect(await call(input as unknown as RunProcessInput, never)).toEqual({
       error: expect.stringContaining(expected) as unknown,

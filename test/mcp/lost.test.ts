@@ -43,7 +43,7 @@ test("a call that was under way is made again only if the server says that this 
   expect(runs.look).toBe(2);
   await expect(mcp.callTool({ serverId, name: "write" })).rejects.toMatchObject({
     code: "disconnected",
-    message: expect.stringContaining("It may have done what was asked"),
+    message: expect.stringContaining("The call may have taken effect"),
   });
   expect(runs.write).toBe(1);
   expect(await mcp.callTool({ serverId, name: "write" })).toMatchObject({ content: [{ text: "write" }] });

@@ -276,7 +276,7 @@ test("read alone has no function that writes, and the host refuses what is forge
 test("a file that is not there, or no path, is an error of the guest", async () => {
   const can: Capabilities = { files: { fs, mode: "read" } };
   expect(await failure("await files.readFile('/nope')", can)).toContain("ENOENT");
-  expect(await failure("await files.readFile({ evil: 1 })", can)).toContain("path must be a text");
+  expect(await failure("await files.readFile({ evil: 1 })", can)).toContain("path must be a string");
 });
 
 test("a file that is too large is an error that the guest can handle", async () => {

@@ -114,7 +114,7 @@ test("host functions are a command, and what they throw is the script's to read"
   expect(printed(result)).toBe("3\n4\n");
   expect(printed(result, "stderr")).toContain("tool: the sum is too large\n");
   expect(printed(result, "stderr")).toContain('There is no tool "math.constructor". There are: math.add, math.fail.');
-  expect(printed(result, "stderr")).toContain("are no JSON");
+  expect(printed(result, "stderr")).toContain("are not JSON");
   expect(result.stats.toolCalls).toBe(5);
   const few = await run('for i in 1 2 3; do tool math.add \'{"a":1,"b":1}\'; done', {
     can: { tools },

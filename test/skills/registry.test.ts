@@ -147,7 +147,7 @@ test.each([
   ["a name with capitals", "Bad", { "SKILL.md": skillText("Bad") }, /small letters, digits and single hyphens/],
   ["a name with two hyphens", "a--b", { "SKILL.md": skillText("a--b") }, /small letters/],
   ["a name that is too long", "a".repeat(65), { "SKILL.md": skillText("a".repeat(65)) }, /at most 64/],
-  ["no description", "x", { "SKILL.md": "---\nname: x\n---" }, /`description` must be a text/],
+  ["no description", "x", { "SKILL.md": "---\nname: x\n---" }, /`description` must be a string/],
   ["a long description", "x", { "SKILL.md": skillText("x", "d".repeat(1_025)) }, /1 to 1024 characters/],
   [
     "a long compatibility",
@@ -161,7 +161,7 @@ test.each([
     { "SKILL.md": "---\nname: x\ndescription: d\nmetadata: m\n---" },
     /`metadata` must be/,
   ],
-  ["long instructions", "x", { "SKILL.md": skillText("x", "d", "b".repeat(100_001)) }, /100000 are allowed/],
+  ["long instructions", "x", { "SKILL.md": skillText("x", "d", "b".repeat(100_001)) }, /the limit is 100000/],
   ["a path that leads out", "x", { "SKILL.md": skillText("x"), "../up.md": "x" }, /leads out of it/],
   ["an absolute path", "x", { "SKILL.md": skillText("x"), "/etc/x": "x" }, /leads out of it/],
   [

@@ -94,7 +94,7 @@ test("a script calls the tools that the runner was given, and no others", async 
   expect(await run(".js", call("double", "21"), { tools })).toMatchObject({ result: 42 });
   const errors: [string, string, RegExp][] = [
     ["weather", "{}", /city must be a text/],
-    ["guarded", '{ city: "Oslo" }', /has to be asked for/],
+    ["guarded", '{ city: "Oslo" }', /needs approval/],
     ["other", "{}", /no tool "other"\. There are: weather, guarded, double/],
     ["constructor", "{}", /no tool "constructor"/],
   ];
@@ -114,7 +114,7 @@ test("artifacts are bounded in number and size, and stay in the output", async (
     artifacts: [{ name: "a/b.bin", mediaType: "application/octet-stream", encoding: "base64", content: "AP8=" }],
   });
   expect((await run(".js", write("../x", '"x"'))).error).toMatch(/without `\.\.`/);
-  expect((await run(".js", write("big", '"x".repeat(64001)'))).error).toMatch(/may have 64000/);
+  expect((await run(".js", write("big", '"x".repeat(64001)'))).error).toMatch(/the limit for an output is 64000/);
   const many = `export default async (i, ctx) => { for (let n = 0; n < 21; n++) await ctx.output.writeFile("f" + n, "x"); }`;
   const result = await run(".js", many);
   expect(result.error).toMatch(/may leave 20 files/);

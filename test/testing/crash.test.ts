@@ -137,7 +137,7 @@ test("a program that fails by itself is not taken for a killed one", async () =>
 test("a commit that is never reached fails, unless there is slack", async () => {
   const options = { ...scenario(), points: () => [COMMITS + 1], check: sameResult };
   const failure = await failureOf(crashMatrix(options));
-  expect(failure.message).toContain("never came to 7");
+  expect(failure.message).toContain("never reached 7");
   expect(await crashMatrix({ ...options, slack: 1 })).toMatchObject({ killed: [], unreached: [COMMITS + 1] });
 });
 

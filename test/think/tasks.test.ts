@@ -42,7 +42,7 @@ test("a prompt may be a function, asked at every occurrence; what it gives must 
   }
   const asked = agent.messages.filter(({ role }) => role === "user").map(textIn);
   expect(asked.toSorted()).toEqual(["Number 1", "Number 2", "Number 3", "Plain"]);
-  expect(kit.takeErrors()).toEqual(['The prompt of the scheduled task "bad" must return a text that is not empty.']);
+  expect(kit.takeErrors()).toEqual(['The prompt of the scheduled task "bad" must return a non-empty string.']);
 });
 
 test("a handler is told what it runs for", async () => {
@@ -154,7 +154,7 @@ test("an occurrence that ended the process too often is not started again; the n
   await kit.rows("UPDATE perdure_task SET starts = 10");
   await clock.advance(HOUR);
   expect(ran).toBe(0);
-  expect(kit.takeErrors()).toEqual(['The process ended 10 times while "poison" ran. It is not started again.']);
+  expect(kit.takeErrors()).toEqual(['The process ended 10 times while "poison" ran. It will not start again.']);
   await clock.advance(HOUR);
   expect(ran).toBe(1);
 });

@@ -90,10 +90,10 @@ test("what a step returns is JSON the first time too, and nothing stays nothing"
 });
 
 test.each<[string, (step: ToolStep) => Promise<unknown>, string]>([
-  ["a name that is used twice", (step) => step("a", () => 1).then(() => step("a", () => 2)), '"a" was used before'],
-  ["a name used twice side by side", (step) => Promise.all([step("a", () => 1), step("a", () => 2)]), "used before"],
-  ["an empty name", (step) => step("", () => 1), "The name of a step is a text"],
-  ["a name that is none", (step) => step(7 as never, () => 1), "The name of a step is a text"],
+  ["a name that is used twice", (step) => step("a", () => 1).then(() => step("a", () => 2)), '"a" was already used'],
+  ["a name used twice side by side", (step) => Promise.all([step("a", () => 1), step("a", () => 2)]), "already used"],
+  ["an empty name", (step) => step("", () => 1), "The name of a step must be a string"],
+  ["a name that is none", (step) => step(7 as never, () => 1), "The name of a step must be a string"],
   ["too large a result", (step) => step("a", () => "x".repeat(300_000)), "Write it to a file"],
   ["a result that is no JSON", (step) => step("a", () => () => 1), "cannot be written as JSON"],
 ])("%s is refused with words", async (_name, use, words) => {
@@ -139,8 +139,8 @@ test("a step that begins or ends after its call is refused, and nothing of it is
   late.resolve("go");
   await until(() => refused.length === 2);
   expect(refused).toEqual([
-    expect.stringContaining('The step "slow" is not done: the call'),
-    expect.stringContaining('The step "late" is not done: the call'),
+    expect.stringContaining('The step "slow" was not stored: its call'),
+    expect.stringContaining('The step "late" was not stored: its call'),
   ]);
   expect(ran).toEqual([]);
   expect(await kit.steps()).toEqual([]);

@@ -97,7 +97,7 @@ export async function deleteChunksFrom<TRow extends ChunkContract>(
     // From the end, so that there is never a gap for readers.
     const keys = left.toReversed().map((chunk) => keyOf(collection, chunk));
     if (await deleteRows(rows, keys, options)) continue;
-    throw new PerdureError("fenced", `The chunks of "${generationId}" belong to another run now. Stop this one.`);
+    throw new PerdureError("fenced", `The chunks of "${generationId}" now belong to another run. Stop this one.`);
   }
 }
 

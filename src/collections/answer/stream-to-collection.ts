@@ -121,7 +121,7 @@ export class ChunkWriter<TRow extends ChunkContract> {
 function refused(): PerdureError {
   return new PerdureError(
     "fenced",
-    "A chunk was refused: another writer has this answer. Stop this one; a new try needs a generationId of its own.",
+    "A chunk was refused: another writer has this answer. Stop this one; a new try needs its own generationId.",
   );
 }
 

@@ -81,7 +81,7 @@ export class GenerationRows {
     const condition = this.rows.unchanged(begun.id);
     if (condition === undefined) return [];
     if (!this.isOurs(begun)) {
-      throw new PerdureError("fenced", `The answer "${begun.id}" is not this try's any more. Stop this one.`);
+      throw new PerdureError("fenced", `The answer "${begun.id}" no longer belongs to this try. Stop this one.`);
     }
     return [condition];
   }

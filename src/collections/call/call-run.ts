@@ -300,7 +300,7 @@ function asJson(value: unknown, tool: string): unknown {
     const text: unknown = JSON.stringify(value);
     if (typeof text === "string") return JSON.parse(text);
   } catch (error) {
-    throw new PerdureError("bad_input", `What the tool "${tool}" gave is no JSON: ${errorText(error)}.`);
+    throw new PerdureError("bad_input", `The result of the tool "${tool}" is not JSON: ${errorText(error)}.`);
   }
-  throw new PerdureError("bad_input", `What the tool "${tool}" gave is no JSON: it is a ${typeof value}.`);
+  throw new PerdureError("bad_input", `The result of the tool "${tool}" is not JSON: it is a ${typeof value}.`);
 }

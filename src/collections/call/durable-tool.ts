@@ -134,7 +134,7 @@ async function executeCall(
     args,
   };
   if (call.generationId === "")
-    throw new PerdureError("bad_input", "The generation id of a tool call may not be empty.");
+    throw new PerdureError("bad_input", "The generation id of a tool call must not be empty.");
   const signal = context?.abortSignal;
   if (signal?.aborted === true) throw waitAborted(made.rowId(call), signal);
   await made.open([made.opening(call)]);

@@ -139,7 +139,7 @@ function argumentsOf({ id, name, arguments: text }: AgentToolCall): unknown {
     const args: unknown = JSON.parse(text);
     return typeof args === "object" && args !== null ? args : {};
   } catch {
-    throw new PerdureError("bad_input", `The arguments of the call "${id}" of "${name}" are no JSON: ${text}`);
+    throw new PerdureError("bad_input", `The arguments of the call "${id}" of "${name}" are not JSON: ${text}`);
   }
 }
 

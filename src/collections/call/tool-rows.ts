@@ -175,5 +175,5 @@ function isThere(row: ToolCallContract | undefined, { id, row: wanted, args }: O
   if (row === undefined) return false;
   if (row.name === wanted.name && sameJson(row.args, args)) return true;
   const text = `There is a tool call "${id}" already, of "${row.name}" with other arguments.`;
-  throw new PerdureError("conflict", `${text} A call keeps its id only as long as it is the same call.`);
+  throw new PerdureError("conflict", `${text} An id stands for one call with the same arguments.`);
 }

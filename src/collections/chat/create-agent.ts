@@ -104,7 +104,7 @@ function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
       if (config.watchForResponse !== undefined) return config.watchForResponse(requestId, options);
       throw new PerdureError(
         "bad_config",
-        `The agent "${config.name}" has no collections: give it a watchForResponse to let other agents ask it.`,
+        `The agent "${config.name}" has no collections: pass a watchForResponse to let other agents ask it.`,
       );
     },
     dispose: own === undefined ? undefined : () => own.dispose(),
@@ -203,7 +203,7 @@ function requireToolNames(config: Pick<CollectionAgentConfig, "name" | "tools" |
   if (twice === undefined) return;
   throw new PerdureError(
     "bad_config",
-    `The agent "${config.name}" has two tools named "${twice}": a model could not tell them apart. Rename one.`,
+    `The agent "${config.name}" has two tools named "${twice}": a model cannot tell them apart. Rename one.`,
   );
 }
 
@@ -259,7 +259,7 @@ async function handleWake(
   if (!isWebhook(wakeAdapter)) {
     throw new PerdureError(
       "bad_config",
-      `The wake adapter of the agent "${config.name}" is not one of webhooks: call runWake with its wakes.`,
+      `The wake adapter of the agent "${config.name}" is not a webhook adapter: call runWake with its wakes.`,
     );
   }
   return handleDurableStreamsWake({
@@ -272,7 +272,7 @@ async function handleWake(
 
 function runtimeOf(config: WakeConfig): AgentRuntime<unknown> {
   if (config.runtime !== undefined) return config.runtime;
-  throw new PerdureError("bad_config", `The agent "${config.name}" has no runtime: give it a wakeAdapter.`);
+  throw new PerdureError("bad_config", `The agent "${config.name}" has no runtime: pass a wakeAdapter.`);
 }
 
 /** A transport that numbers its runners fences their writes too; one that does not leaves that to claims. */

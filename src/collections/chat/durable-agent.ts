@@ -179,7 +179,7 @@ async function generate(
   }
   if (result.pending.length === 0) {
     const what = result.interrupts.map(({ reason }) => reason).join(", ");
-    throw new PerdureError("call_failed", `The answer waits for what this agent cannot give: ${what}.`);
+    throw new PerdureError("call_failed", `The answer waits for something that this agent cannot provide: ${what}.`);
   }
   generations.afterSuspension(context.generationId, result.pending, seen);
   return { content: "", outcome: "suspended" };

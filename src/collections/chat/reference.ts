@@ -121,7 +121,7 @@ function refuseCircle(callers: readonly string[], target: string): void {
 function circleError(target: string, circle: readonly string[]): PerdureError {
   return new PerdureError(
     "conflict",
-    `The agent "${target}" cannot be asked now: it waits for this very answer (${circle.join(" -> ")}). Answer with ` +
+    `The agent "${target}" cannot be asked now: it is waiting for this very answer (${circle.join(" -> ")}). Answer with ` +
       `what you know, or ask another agent.`,
   );
 }
@@ -201,7 +201,7 @@ function parseReply(agentName: string, content: string): unknown {
   try {
     return JSON.parse(content) as unknown;
   } catch {
-    throw new PerdureError("bad_input", `The agent "${agentName}" answered with what is no JSON: ${content}`);
+    throw new PerdureError("bad_input", `The agent "${agentName}" returned an answer that is not JSON: ${content}`);
   }
 }
 

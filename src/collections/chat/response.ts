@@ -81,7 +81,7 @@ function noResponse(agentName: string, requestId: string, timeout: number): Perd
   return new PerdureError(
     "timeout",
     `The agent "${agentName}" did not answer within ${timeout} ms (request "${requestId}"). It may be busy or not ` +
-      `running; its answer can still come later.`,
+      `running; its answer may still come later.`,
   );
 }
 

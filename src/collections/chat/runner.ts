@@ -316,13 +316,13 @@ export class AgentRunner<TRow extends object> {
 /** A run that is only told to stop here goes on later: its calls of tools must not be taken for unwanted. */
 function stopReason(name: string, reason: unknown): PerdureError {
   if (PerdureError.is(reason)) return reason;
-  return new PerdureError("bad_state", `The agent "${name}" was told to stop; it goes on later.`, { cause: reason });
+  return new PerdureError("bad_state", `The agent "${name}" was told to stop; it continues later.`, { cause: reason });
 }
 
 function cutOff(name: string, max: number): PerdureError {
   return new PerdureError(
     "limit",
-    `The agent "${name}" was cut off ${max} times while it answered this message: it is not tried again.`,
+    `The agent "${name}" was cut off ${max} times while it answered this message, and does not try again.`,
   );
 }
 

@@ -164,7 +164,7 @@ async function work<TInput extends SchemaInput, TOutput extends SchemaInput>(
       throw new PerdureError("limit", `The worker "${name}" was stopped while its model still called tools.`);
     }
     if (result.object === undefined) {
-      throw new PerdureError("call_failed", `The model of the worker "${name}" gave no object.`);
+      throw new PerdureError("call_failed", `The model of the worker "${name}" returned no object.`);
     }
     const object = await checkValue(outputSchema, result.object, `The output of the worker "${name}"`);
     return object as SchemaOutput<TOutput>;

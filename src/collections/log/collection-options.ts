@@ -256,7 +256,7 @@ export async function writeMutations(
     if (utils?.log !== log) {
       throw new PerdureError(
         "bad_config",
-        `The collection "${mutation.collection.id}" is not one of the log "${log.source}": it cannot be written with it.`,
+        `The collection "${mutation.collection.id}" does not belong to the log "${log.source}", so this log cannot write it.`,
       );
     }
     const change = { table: utils.tableName, key: String(mutation.key), operation: mutation.type };

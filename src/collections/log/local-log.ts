@@ -80,6 +80,6 @@ export function fenced(id: string, epoch: number, latest?: number): PerdureError
   const later = latest === undefined ? "a later one" : `epoch ${latest}`;
   return new PerdureError(
     "fenced",
-    `The writer "${id}" of epoch ${epoch} was overtaken by ${later}: another runner has its work now. Stop this one.`,
+    `The writer "${id}" of epoch ${epoch} was overtaken by ${later}: another runner now has its work. Stop this one.`,
   );
 }

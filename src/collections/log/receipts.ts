@@ -67,7 +67,7 @@ export function contentOf(changes: readonly RowChange[]): string {
 export function usedAgain(txid: string): PerdureError {
   return new PerdureError(
     "conflict",
-    `The transaction id ${JSON.stringify(txid)} stands for another write already. Nothing was changed. Give each write an id of its own.`,
+    `The transaction id ${JSON.stringify(txid)} already stands for another write. Nothing was changed. Give each write its own id.`,
   );
 }
 

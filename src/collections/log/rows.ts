@@ -238,7 +238,7 @@ export function asInserted<TRow extends object>(collection: RowCollection<TRow>,
 export function keyOf<TRow extends object>(collection: Pick<RowCollection<TRow>, "config">, row: TRow): string {
   const key: unknown = collection.config.getKey(row);
   if (typeof key === "string" || typeof key === "number") return String(key);
-  throw new PerdureError("bad_input", `A row has no key: "getKey" gave ${String(key)} for ${shortened(row)}.`);
+  throw new PerdureError("bad_input", `A row has no key: "getKey" returned ${String(key)} for ${shortened(row)}.`);
 }
 
 const SHOWN_CHARS = 120;
@@ -260,7 +260,7 @@ function requireUntouched(before: string | undefined, draft: object): void {
   if (before === textOf(draft)) return;
   throw new PerdureError(
     "bad_input",
-    "The change of a row returned false, which leaves the row as it is, but it had changed the row before. If the change is meant, return nothing: (row) => { row.on = false; }",
+    "The change of a row returned false, which leaves the row as it is, but it had already changed the row. To keep the change, return nothing: (row) => { row.on = false; }",
   );
 }
 

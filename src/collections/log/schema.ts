@@ -68,7 +68,7 @@ export function rowBySchema(
   if (issues !== undefined && issues.length > 0) {
     throw new PerdureError(
       "bad_input",
-      `The row ${keyText(place)} of "${place.table}" is not what the collection's schema says: ${issuesText(issues)}.`,
+      `The row ${keyText(place)} of "${place.table}" does not match the collection's schema: ${issuesText(issues)}.`,
     );
   }
   const made = (checked.issues === undefined ? checked.value : row) as Record<string, unknown>;

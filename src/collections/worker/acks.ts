@@ -42,7 +42,7 @@ export class AckLedger {
       const stream = this.#streams.find(({ path }) => sameSource(path, source));
       if (stream === undefined) {
         const known = this.#streams.map(({ path }) => `"${path}"`).join(", ");
-        throw new PerdureError("bad_input", `"${source}" is no stream of this subscription. It has: ${known}.`);
+        throw new PerdureError("bad_input", `"${source}" is not a stream of this subscription. It has: ${known}.`);
       }
       if (compareCursors(cursor, stream.acked_offset, source) < 0) throw goesBack(source, stream.acked_offset, cursor);
       return { stream: stream.path, offset: cursor };

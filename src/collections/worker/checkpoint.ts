@@ -42,7 +42,7 @@ export class CheckpointGuard {
     const grown = new Map<string, string>();
     for (const { source, cursor } of checkpoints) {
       if (typeof source !== "string" || typeof cursor !== "string" || source === "" || cursor === "") {
-        throw new PerdureError("bad_input", "A checkpoint needs a source and a cursor, both of them texts.");
+        throw new PerdureError("bad_input", "A checkpoint needs a source and a cursor, both strings.");
       }
       const before = grown.get(source) ?? this.#latest.get(source);
       if (before !== undefined && this.#compare(cursor, before, source) < 0) throw goesBack(source, before, cursor);
@@ -61,7 +61,7 @@ export class CheckpointGuard {
 export function goesBack(source: string, from: string, to: string): PerdureError {
   return new PerdureError(
     "bad_input",
-    `The checkpoint of "${source}" would go back from "${from}" to "${to}". Checkpoints only go on.`,
+    `The checkpoint of "${source}" would go back from "${from}" to "${to}". Checkpoints only move forward.`,
   );
 }
 
@@ -85,7 +85,7 @@ export function producerOf(name: string, session: { readonly fenceToken?: string
   if (session.fenceToken === undefined || !Number.isSafeInteger(epoch) || epoch < 0) {
     throw new PerdureError(
       "bad_state",
-      `The session has no fence token that is a number: its adapter cannot fence the writer "${name}".`,
+      `The session's fence token is not a number, so its adapter cannot fence the writer "${name}".`,
     );
   }
   return { id: name, epoch };

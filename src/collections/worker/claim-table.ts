@@ -36,7 +36,7 @@ export function openClaimTable(collection: RowCollection<ClaimRecord>): ClaimTab
     throw new PerdureError(
       "bad_config",
       `The collection "${collection.id}" cannot hold claims: it is not on a log, so two writers could both believe ` +
-        "to have one. Make it with logCollectionOptions, or with the options of a backend of perdure/collections.",
+        "that they have it. Create it with logCollectionOptions, or with the options of a backend of perdure/collections.",
     );
   }
   const { log, tableName: name, admit } = utils;
@@ -84,6 +84,6 @@ export function requireClaimId(id: string): void {
   if (id !== "" && !id.startsWith(BEAT)) return;
   throw new PerdureError(
     "bad_input",
-    `A claim cannot be called "${id}": its id names the work, and "${BEAT}" at its beginning is taken.`,
+    `A claim cannot be called "${id}": its id names the work and must not begin with "${BEAT}".`,
   );
 }

@@ -281,11 +281,11 @@ class LogClaims implements Claims {
   }
 
   #requireLife(): void {
-    if (this.#disposed) throw new PerdureError("bad_state", "These claims were disposed: make new ones.");
+    if (this.#disposed) throw new PerdureError("bad_state", "These claims were disposed: create new ones.");
     if (!this.#superseded) return;
     throw new PerdureError(
       "fenced",
-      `Another process works as "${this.owner}" now: stop this one, or give each its own \`owner\`.`,
+      `Another process now works as "${this.owner}": stop this one, or give each its own \`owner\`.`,
     );
   }
 }

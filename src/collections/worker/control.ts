@@ -169,7 +169,7 @@ export function parseWakePayload(body: string): DurableStreamsWakePayload {
   try {
     value = JSON.parse(body);
   } catch {
-    throw new PerdureError("bad_input", "The wake is no JSON.");
+    throw new PerdureError("bad_input", "The wake is not JSON.");
   }
   const generation = fieldOf(value, "generation");
   if (!Number.isSafeInteger(generation) || Number(generation) < 1) throw missing("generation", "a whole number from 1");

@@ -167,7 +167,7 @@ export class HeldClaim implements Claim {
   #takenOver(): PerdureError {
     const row = this.#options.table.claim(this.id);
     const by = row === undefined ? "Somebody else" : `"${row.owner}"`;
-    return new PerdureError("fenced", `${by} has taken over "${this.id}": stop, results of this try do not count.`);
+    return new PerdureError("fenced", `${by} has taken over "${this.id}". Stop: results of this try no longer count.`);
   }
 }
 

@@ -189,7 +189,10 @@ class Run<TWake> implements RunnerSession<TWake> {
 
   async complete(result: { readonly done: boolean }): Promise<void> {
     if (typeof result?.done !== "boolean") {
-      throw new PerdureError("bad_input", "complete needs { done: true } or { done: false }: idle is never guessed.");
+      throw new PerdureError(
+        "bad_input",
+        "complete needs { done: true } or { done: false }: Perdure never guesses that work is done.",
+      );
     }
     await this.#end("complete", () => this.#adapter.complete?.(this.#state, { done: result.done }));
   }
@@ -237,7 +240,7 @@ class Run<TWake> implements RunnerSession<TWake> {
 
   #requireOpen(what: string): void {
     if (this.lost !== undefined) throw this.lost;
-    if (this.ended) throw new PerdureError("bad_state", `The wake has ended: there is no ${what} behind that.`);
+    if (this.ended) throw new PerdureError("bad_state", `The wake has ended: "${what}" is no longer possible.`);
   }
 
   #lose(reason: PerdureError): void {

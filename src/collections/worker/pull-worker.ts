@@ -121,7 +121,7 @@ class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
   #claimed({ fenceToken }: RunnerState<PullWake>): Claimed {
     const current = this.#current;
     if (current !== undefined && current.fenceToken === fenceToken) return current;
-    throw new PerdureError("fenced", "The wake is not claimed (any more) by this worker.");
+    throw new PerdureError("fenced", "This worker does not, or no longer, hold the wake.");
   }
 
   #forget({ fenceToken }: RunnerState<PullWake>): void {

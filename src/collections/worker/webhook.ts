@@ -110,7 +110,7 @@ class WebhookAdapter implements DurableStreamsWebhookAdapter {
 
   async claimWake(wake: DurableStreamsWakePayload) {
     if (this.isKnown(wake)) {
-      throw new PerdureError("fenced", `The wake "${wake.wake_id}" is claimed already, in this very process.`);
+      throw new PerdureError("fenced", `The wake "${wake.wake_id}" is already claimed, in this very process.`);
     }
     const tries = (this.#known.get(wake.wake_id)?.tries ?? -1) + 1;
     const entry: KnownWake = { state: "running", tries, ledger: new AckLedger(wake.streams), leaseMs: 0 };
@@ -219,7 +219,7 @@ function checkOf(options: DurableStreamsWebhookOptions): (request: Request, body
   if (options.jwksUrl === undefined && options.keys === undefined) {
     throw new PerdureError(
       "bad_config",
-      "durableStreamsWebhookAdapter needs the server's keys: give it jwksUrl, keys or verifySignature.",
+      "durableStreamsWebhookAdapter needs the server's keys: pass jwksUrl, keys or verifySignature.",
     );
   }
   const verify = wakeVerifier(options, options.toleranceMs ?? DEFAULT_TOLERANCE_MS);

@@ -25,12 +25,12 @@ export async function loadAgentFile(file: string): Promise<HostedAgentClass> {
   if (only === undefined) {
     throw new PerdureError(
       "bad_config",
-      `${shownPath(file)} exports no agent. Export a class that extends Agent, or what agent({ … }) returns. If it is a helper, let its name start with _.`,
+      `${shownPath(file)} exports no agent. Export a class that extends Agent, or the result of agent({ … }). If it is a helper, start its name with _.`,
     );
   }
   throw new PerdureError(
     "bad_config",
-    `${shownPath(file)} exports several agents: ${[...candidates.values()].join(", ")}. Make one the default export, or give each a file of its own.`,
+    `${shownPath(file)} exports several agents: ${[...candidates.values()].join(", ")}. Make one the default export, or give each its own file.`,
   );
 }
 

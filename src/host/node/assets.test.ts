@@ -173,7 +173,7 @@ test("nothing outside of the directory and nothing hidden is served", async () =
 
 test("a directory that is not there is told at the start", async () => {
   await expect(open({ assets: join(site(), "nowhere") })).rejects.toThrow("`assets` must be a directory");
-  await expect(open({ assets: join(site(), "index.html") })).rejects.toThrow("is none");
+  await expect(open({ assets: join(site(), "index.html") })).rejects.toThrow("is not a directory");
 });
 
 /** A request whose path no client library has tidied up. */

@@ -42,7 +42,10 @@ function rootOf(dir: string): string {
   } catch {
     // Told below.
   }
-  throw new PerdureError("bad_config", `\`assets\` must be a directory of files to serve, and "${dir}" is none.`);
+  throw new PerdureError(
+    "bad_config",
+    `\`assets\` must be a directory of files to serve, and "${dir}" is not a directory.`,
+  );
 }
 
 /** The names on the way to a file, or nothing when the path cannot be one. A path that ends in a slash means its index. */

@@ -201,7 +201,7 @@ export async function getSubAgentByName<C extends HostedAgentClass>(
   if (open !== undefined) return open(cls, name);
   throw new PerdureError(
     "bad_input",
-    "getSubAgentByName() needs a stub of host.getAgentByName() first. Inside of an agent use this.subAgent().",
+    "getSubAgentByName() needs a stub from host.getAgentByName() as its first argument. Inside an agent, use this.subAgent().",
   );
 }
 

@@ -105,7 +105,7 @@ export class AgentDatabase implements AgentStore {
         );
       }
       if (this.#released) {
-        throw new PerdureError("agent_gone", `${this.#label} was ended inside of a transaction, which is undone.`);
+        throw new PerdureError("agent_gone", `${this.#label} was ended inside a transaction, which was undone.`);
       }
       if (outermost && this.#wrote) this.#announce();
       this.#control(handle, outermost ? "COMMIT" : `RELEASE ${name}`);
@@ -136,7 +136,7 @@ export class AgentDatabase implements AgentStore {
    * @throws PerdureError `bad_state` inside of a transaction, `disk_full`
    */
   scrub(): void {
-    if (this.#depth > 0) throw new PerdureError("bad_state", "A database cannot be rewritten inside of a transaction.");
+    if (this.#depth > 0) throw new PerdureError("bad_state", "A database cannot be rewritten inside a transaction.");
     const handle = this.#handle(false);
     if (this.blank) return;
     this.#checkTransaction(handle);
@@ -209,7 +209,7 @@ export class AgentDatabase implements AgentStore {
     }
     throw new PerdureError(
       "sql_failed",
-      `SQLite has undone the transaction of ${this.#label} after a failure in it. Nothing more can be done in it.`,
+      `SQLite undid the transaction of ${this.#label} after a failure. Start a new one.`,
     );
   }
 

@@ -356,7 +356,7 @@ function tryLock(file: string, dir: string, owner: string): Database.Database {
     if (!/locked|busy/i.test(errorText(thrown))) {
       throw new PerdureError(
         "database_corrupt",
-        `The host database ${file} cannot be opened: ${errorText(thrown)}. Move it away, with ${file}-wal if that is there: the next start makes it anew from the agents' files.`,
+        `The host database ${file} cannot be opened: ${errorText(thrown)}. Move it away, with ${file}-wal if it exists: the next start rebuilds it from the agents' files.`,
         {
           cause: thrown,
         },
@@ -366,7 +366,7 @@ function tryLock(file: string, dir: string, owner: string): Database.Database {
     throw new PerdureError(
       "directory_locked",
       `The directory ${dir} is in use by another Perdure host (process ${pid}). ` +
-        "Stop that one first, or give this one a directory of its own. If that one is just stopping, the option " +
+        "Stop that one first, or give this one its own directory. If that one is just stopping, the option " +
         "`lock: { waitMs: 10_000 }` waits for it.",
       { cause: thrown },
     );

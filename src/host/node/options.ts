@@ -59,7 +59,7 @@ export function resolveEnv(env: object = process.env): object {
 /** @throws PerdureError `bad_config` unless `value` is a number from `least` up. Infinity is one. */
 export function atLeast(least: number, value: number, what: string): number {
   if (typeof value === "number" && value >= least) return value;
-  throw new PerdureError("bad_config", `${what} must be a number from ${least} up, not ${String(value)}.`);
+  throw new PerdureError("bad_config", `${what} must be a number of at least ${least}, not ${String(value)}.`);
 }
 
 /** What {@link createHost} needs: the classes, and where to keep their agents. */

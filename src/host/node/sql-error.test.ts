@@ -4,8 +4,8 @@ import { toSqlError } from "./sql-error.ts";
 const thrown = (code: string) => Object.assign(new Error("disk I/O error"), { code });
 
 test.each([
-  ["SQLITE_FULL", "disk_full", "No room"],
-  ["ENOSPC", "disk_full", "No room"],
+  ["SQLITE_FULL", "disk_full", "No space left"],
+  ["ENOSPC", "disk_full", "No space left"],
   ["SQLITE_IOERR_WRITE", "disk_full", "read-only"],
   ["SQLITE_IOERR_TRUNCATE", "disk_full", "read-only"],
   ["SQLITE_IOERR_FSYNC", "disk_full", "read-only"],

@@ -19,7 +19,7 @@ export function toSqlError(thrown: unknown, where: string): PerdureError {
   if (code === "SQLITE_FULL" || code === "ENOSPC") {
     return new PerdureError(
       "disk_full",
-      `No room to write for ${where} (${text}). What was committed is kept; free space or raise the limit, then try again.`,
+      `No space left to write for ${where} (${text}). What was committed is kept; free space or raise the limit, then try again.`,
       { cause: thrown },
     );
   }
@@ -27,8 +27,8 @@ export function toSqlError(thrown: unknown, where: string): PerdureError {
   if (code === "EROFS" || (code.startsWith("SQLITE_IOERR") && !code.endsWith("_READ"))) {
     return new PerdureError(
       "disk_full",
-      `The disk does not take what is written for ${where} (${text}): it is full, read-only, or fails. ` +
-        "What was committed is kept; mend that, then try again.",
+      `Writing to the disk failed for ${where} (${text}): it is full, read-only, or damaged. ` +
+        "What was committed is kept; fix that, then try again.",
       { cause: thrown },
     );
   }

@@ -20,7 +20,7 @@ export function toStartError(thrown: unknown, dir: string): PerdureError {
   if (codes.some((code) => READ_ONLY.test(code)) && !isWritable(whole)) {
     return new PerdureError(
       "directory_read_only",
-      `The directory ${whole} cannot be written to (${errorText(thrown)}). Give this process's user the right to write there, mount it for writing, or give the host another \`dir\`.`,
+      `The directory ${whole} is not writable (${errorText(thrown)}). Give this process's user write access, mount it read-write, or give the host another \`dir\`.`,
       { cause: thrown },
     );
   }

@@ -148,7 +148,7 @@ function toReference<Result>({ last, result }: CrashRun<Result>): CrashReference
 
 function neverReached(n: number, commits: number): PerdureError {
   const advice = "Make the program repeatable, or allow some such runs with `slack`.";
-  return new PerdureError("bad_state", `This run finished after ${commits} commits and never came to ${n}. ${advice}`);
+  return new PerdureError("bad_state", `This run finished after ${commits} commits and never reached ${n}. ${advice}`);
 }
 
 function failureText<Result>(

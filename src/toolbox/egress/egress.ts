@@ -102,7 +102,7 @@ function firstHop(engine: Engine, url: string, { method = "GET", headers = {}, b
     tell(engine.onDecision, { ...shown, allowed: false, reason });
     return new PerdureError(code, reason);
   };
-  if (typeof url !== "string") throw new PerdureError("bad_input", "The URL must be a text.");
+  if (typeof url !== "string") throw new PerdureError("bad_input", "The URL must be a string.");
   const target = parseTarget(url);
   if ("fault" in target) throw refuse("not_allowed", target.fault);
   let cleaned: Record<string, string>;

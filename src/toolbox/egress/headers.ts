@@ -47,7 +47,7 @@ export function guestHeaders(given: Readonly<Record<string, string>>, policy: He
     if (typeof value !== "string" || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
       throw new PerdureError(
         "bad_input",
-        `The header "${name}" has a value with line breaks or characters that headers cannot have.`,
+        `The header "${name}" has a value with line breaks or characters that headers must not contain.`,
       );
     }
     const lower = name.toLowerCase();
@@ -60,7 +60,7 @@ export function guestHeaders(given: Readonly<Record<string, string>>, policy: He
   if (entries.length > MAX_HEADERS || chars > MAX_HEADER_CHARS) {
     throw new PerdureError(
       "limit",
-      `A request may have ${MAX_HEADERS} headers and ${MAX_HEADER_CHARS} characters in them.`,
+      `A request may have at most ${MAX_HEADERS} headers with ${MAX_HEADER_CHARS} characters in all.`,
     );
   }
   return headers;

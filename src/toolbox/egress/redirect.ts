@@ -23,7 +23,7 @@ export function nextHop(hop: Hop, status: number, location: string | undefined):
   if (!redirects.has(status) || location === undefined) return undefined;
   const target = parseTarget(absolute(location, hop.target.url));
   if ("fault" in target)
-    throw new PerdureError("not_allowed", `It redirects to a place that is refused. ${target.fault}`);
+    throw new PerdureError("not_allowed", `It redirects to a place that is not allowed. ${target.fault}`);
   const sameOrigin = target.url.origin === hop.target.url.origin;
   const headers = sameOrigin ? hop.headers : withoutSecrets(hop.headers);
   const becomesGet = (status === 303 && hop.method !== "HEAD") || (status < 303 && hop.method === "POST");

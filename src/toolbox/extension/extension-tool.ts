@@ -20,8 +20,7 @@ export function extensionTool(extension: string, described: ExtensionTool, vm: (
     }),
     async execute(input, { abortSignal }) {
       const guest = vm();
-      if (guest === undefined)
-        throw new PerdureError("not_found", `The extension "${extension}" is not loaded any more.`);
+      if (guest === undefined) throw new PerdureError("not_found", `The extension "${extension}" is no longer loaded.`);
       const args = toPlainJson(input, "The arguments") as Json;
       const result = await guest.tool(described.name, args, abortSignal);
       if (result.status === "ok") return result.value ?? null;

@@ -132,7 +132,7 @@ export function checkSource(source: unknown): void {
     throw new PerdureError("bad_input", "The source must be one expression, such as ({ tools: { … } }).");
   }
   if (source.length > MAX_SOURCE_CHARS) {
-    throw new PerdureError("limit", `The source has ${source.length} characters; ${MAX_SOURCE_CHARS} are allowed.`);
+    throw new PerdureError("limit", `The source has ${source.length} characters; the limit is ${MAX_SOURCE_CHARS}.`);
   }
 }
 

@@ -126,7 +126,7 @@ export function bridgeFunctions(
       if (sends.length >= MAX_SENDS) {
         throw new PerdureError(
           "limit",
-          `An extension may send ${MAX_SENDS} messages in ten minutes. Wait, then try again.`,
+          `An extension may send at most ${MAX_SENDS} messages in ten minutes. Wait, then try again.`,
         );
       }
       sends.push(now);
@@ -182,14 +182,17 @@ function pathIn(path: Json | undefined): string {
 }
 
 function textIn(value: Json | undefined, what: string, most = MAX_TEXT_CHARS): string {
-  if (typeof value !== "string") throw new PerdureError("bad_input", `Give ${what} as a text, not ${typeof value}.`);
-  if (value.length > most) throw new PerdureError("limit", `Give ${what} with at most ${most} characters.`);
+  if (typeof value !== "string") throw new PerdureError("bad_input", `Pass ${what} as a string, not ${typeof value}.`);
+  if (value.length > most) throw new PerdureError("limit", `Pass ${what} with at most ${most} characters.`);
   return value;
 }
 
 function withinBounds(text: string | null): string | null {
   if (text !== null && text.length > MAX_TEXT_CHARS) {
-    throw new PerdureError("limit", `It has ${text.length} characters; extensions can read ${MAX_TEXT_CHARS} at once.`);
+    throw new PerdureError(
+      "limit",
+      `It has ${text.length} characters; extensions can read at most ${MAX_TEXT_CHARS} at once.`,
+    );
   }
   return text;
 }

@@ -128,7 +128,7 @@ test("names of tools are taken once", async () => {
   await manager.load(manifest("a_b"), `({ tools: { c: { description: "C.", execute: () => 1 } } })`);
   const bc = `({ tools: { b_c: { description: "BC.", execute: () => 2 } } })`;
   await expect(manager.load(manifest("a"), bc)).rejects.toEqual(codeOf("conflict", "a_b_c"));
-  await expect(manager.load(manifest("A-B"), one("return 1;"))).rejects.toEqual(codeOf("conflict", "too like"));
+  await expect(manager.load(manifest("A-B"), one("return 1;"))).rejects.toEqual(codeOf("conflict", "too similar"));
   const file = `({ tools: { file: { description: "F.", execute: () => 2 } } })`;
   await expect(manager.load(manifest("read"), file)).rejects.toEqual(codeOf("conflict", "read_file"));
   const load = `({ tools: { extension: { description: "F.", execute: () => 2 } } })`;

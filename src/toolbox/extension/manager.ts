@@ -79,7 +79,7 @@ function checkLoader(loader: unknown): void {
   if (loader === true || typeof loader === "function" || (isRecord(loader) && isRecord(loader.supports))) return;
   throw new PerdureError(
     "bad_config",
-    "ExtensionManager: loader must be true (the sandbox that comes along), or a sandbox such as createQuickJsSandbox() " +
+    "ExtensionManager: loader must be true (the built-in sandbox), or a sandbox such as createQuickJsSandbox() " +
       "returns. There are no Worker loaders here.",
   );
 }
@@ -131,7 +131,7 @@ export class ExtensionManager {
       this.restore();
       const known = this.#entries.get(checked.name);
       if (known?.from === "code")
-        throw new PerdureError("conflict", `"${checked.name}" belongs to the app. Take another name.`);
+        throw new PerdureError("conflict", `"${checked.name}" belongs to the app. Choose another name.`);
       if (known === undefined && this.#entries.size >= MAX_EXTENSIONS) {
         throw new PerdureError("limit", `There are ${MAX_EXTENSIONS} extensions. Unload one first.`);
       }
@@ -191,7 +191,8 @@ export class ExtensionManager {
       this.restore();
       const entry = this.#entries.get(name);
       if (entry === undefined) return false;
-      if (entry.from === "code") throw new PerdureError("not_allowed", `"${name}" belongs to the app and stays.`);
+      if (entry.from === "code")
+        throw new PerdureError("not_allowed", `"${name}" belongs to the app and cannot be unloaded.`);
       const { host } = this.#options;
       if (host !== undefined) host.tx(() => deleteRecord(host, name));
       this.#entries.delete(name);
@@ -352,10 +353,11 @@ export class ExtensionManager {
     const theirs = new Set(others.flatMap((entry) => ownLabels(entry.manifest)));
     const clash = labels.find((label, i) => theirs.has(label) || labels.indexOf(label) < i);
     if (clash !== undefined)
-      throw new PerdureError("conflict", `There is a context block "${clash}" already. Rename it.`);
+      throw new PerdureError("conflict", `The context block "${clash}" already exists. Rename it.`);
     const prefix = prefixOf(name).toLowerCase();
     const other = [...this.#entries.keys()].find((one) => one !== name && prefixOf(one).toLowerCase() === prefix);
-    if (other !== undefined) throw new PerdureError("conflict", `"${name}" is too like "${other}". Take another name.`);
+    if (other !== undefined)
+      throw new PerdureError("conflict", `"${name}" is too similar to "${other}". Choose another name.`);
   }
 
   #checkNames({ name }: ExtensionManifest, { tools }: Described): void {
@@ -366,7 +368,7 @@ export class ExtensionManager {
     ]);
     const clash = tools.map((tool) => toolNameOf(name, tool.name)).find((called) => taken.has(called));
     if (clash === undefined) return;
-    throw new PerdureError("conflict", `There is a tool "${clash}" already. Rename the tool or the extension.`);
+    throw new PerdureError("conflict", `The tool "${clash}" already exists. Rename the tool or the extension.`);
   }
 
   #reserved(others: Iterable<string> = this.#options.reserved?.() ?? []): string[] {

@@ -74,10 +74,10 @@ export function checkManifest(given: unknown): ExtensionManifest {
     faults.push("name must begin with a letter and have at most 32 letters, digits, _ and -");
   }
   if (typeof version !== "string" || version === "" || version.length > MAX_VERSION_CHARS) {
-    faults.push(`version must be a text of 1 to ${MAX_VERSION_CHARS} characters, such as "1.0.0"`);
+    faults.push(`version must be a string of 1 to ${MAX_VERSION_CHARS} characters, such as "1.0.0"`);
   }
   if (description !== undefined && (typeof description !== "string" || description.length > MAX_DESCRIPTION_CHARS)) {
-    faults.push(`description must be a text of at most ${MAX_DESCRIPTION_CHARS} characters`);
+    faults.push(`description must be a string of at most ${MAX_DESCRIPTION_CHARS} characters`);
   }
   const permissions = checkPermissions(given.permissions, faults);
   const context = checkContext(given.context, faults);

@@ -84,7 +84,7 @@ export class ExtensionVm {
   }
 
   async #call(name: string, args: readonly Json[], limits: Partial<Limits>, signal?: AbortSignal): Promise<RunResult> {
-    if (this.#closed) throw new PerdureError("bad_state", "The extension is not loaded any more.");
+    if (this.#closed) throw new PerdureError("bad_state", "The extension is no longer loaded.");
     const opened = (this.#opened ??= this.#open(() => {}));
     const session = await opened;
     const stop = this.#stop.signal;

@@ -36,7 +36,7 @@ export async function readSkill(
   const main = files.find((file) => file.path === SKILL_FILE);
   if (main === undefined) throw new PerdureError("bad_input", `It has no ${SKILL_FILE}.`);
   if (main.size > MAX_INSTRUCTIONS) {
-    throw new PerdureError("limit", `Its ${SKILL_FILE} has ${main.size} bytes; ${MAX_INSTRUCTIONS} are allowed.`);
+    throw new PerdureError("limit", `Its ${SKILL_FILE} has ${main.size} bytes; the limit is ${MAX_INSTRUCTIONS}.`);
   }
   const text = textOfBytes(await read(SKILL_FILE));
   if (text === undefined) throw new PerdureError("bad_input", `Its ${SKILL_FILE} is not UTF-8 text.`);
@@ -71,7 +71,7 @@ function resourcesOf(files: readonly ListedFile[]): SkillResource[] {
     .map(({ path, size, text = !BINARY.test(path) }) => {
       if (resourcePath(path) !== path) throw new PerdureError("bad_input", `The path "${path}" leads out of it.`);
       if (size > MAX_RESOURCE_BYTES) {
-        throw new PerdureError("limit", `${path} has ${size} bytes; ${MAX_RESOURCE_BYTES} are allowed.`);
+        throw new PerdureError("limit", `${path} has ${size} bytes; the limit is ${MAX_RESOURCE_BYTES}.`);
       }
       total += size;
       if (total > MAX_SKILL_BYTES)
@@ -99,7 +99,7 @@ function descriptionOf(fields: Fields): string {
   const given = fields["description"];
   const text = typeof given === "string" ? oneLine(given) : "";
   if (text === "" || text.length > MAX_DESCRIPTION) {
-    throw new PerdureError("bad_input", `Its \`description\` must be a text of 1 to ${MAX_DESCRIPTION} characters.`);
+    throw new PerdureError("bad_input", `Its \`description\` must be a string of 1 to ${MAX_DESCRIPTION} characters.`);
   }
   return text;
 }
@@ -114,13 +114,13 @@ function optional(fields: Fields, name: string, max: number): string | undefined
   const value = fields[name];
   if (value === undefined || value === "") return undefined;
   if (typeof value === "string" && value.length <= max) return value;
-  throw new PerdureError("bad_input", `Its \`${name}\` must be a text of at most ${max} characters.`);
+  throw new PerdureError("bad_input", `Its \`${name}\` must be a string of at most ${max} characters.`);
 }
 
 function metadataOf(value: FrontValue | undefined): Record<string, string> {
   if (value === undefined || value === "") return {};
   if (typeof value === "object" && !isList(value)) return { ...value };
-  throw new PerdureError("bad_input", "Its `metadata` must be names with texts.");
+  throw new PerdureError("bad_input", "Its `metadata` must be names with string values.");
 }
 
 /** Written with spaces between them, or as a list. */

@@ -67,7 +67,7 @@ export async function runFunction(
   };
   const keep: HostFunction = (args) => {
     const { name, base64 } = recordOf(args);
-    if (typeof base64 !== "string") throw new PerdureError("bad_input", "An output needs a content.");
+    if (typeof base64 !== "string") throw new PerdureError("bad_input", "An output needs content.");
     output.add(name, fromBase64(base64));
     return undefined;
   };

@@ -16,10 +16,13 @@ export class ScriptOutput {
     if (clean === undefined)
       throw new PerdureError("bad_input", "An output needs a name such as notes.md, without `..`.");
     if (bytes.length > MAX_ARTIFACT_BYTES) {
-      throw new PerdureError("limit", `${clean} has ${bytes.length} bytes; an output may have ${MAX_ARTIFACT_BYTES}.`);
+      throw new PerdureError(
+        "limit",
+        `${clean} has ${bytes.length} bytes; the limit for an output is ${MAX_ARTIFACT_BYTES}.`,
+      );
     }
     if (!this.#files.has(clean) && this.#files.size >= MAX_ARTIFACTS) {
-      throw new PerdureError("limit", `A script may leave ${MAX_ARTIFACTS} files.`);
+      throw new PerdureError("limit", `A script may leave at most ${MAX_ARTIFACTS} files.`);
     }
     this.#files.set(clean, bytes);
   }

@@ -24,7 +24,7 @@ export async function callScriptTool(
   if (typeof tool === "function") return tool(args, { signal: call.signal });
   const { needsApproval, execute } = tool as { needsApproval?: unknown; execute?: Tool["execute"] };
   if (execute === undefined || (needsApproval !== undefined && needsApproval !== false)) {
-    throw new PerdureError("not_allowed", `"${String(name)}" has to be asked for: a script cannot call it.`);
+    throw new PerdureError("not_allowed", `"${String(name)}" needs approval, so a script cannot call it.`);
   }
   const checked = await asSchema(tool.inputSchema).validate?.(args);
   if (checked?.success === false) {

@@ -14,7 +14,7 @@ export const ROOT = "/";
  * @throws PerdureError `EINVAL` (no text, NUL, broken characters, above the root), `ENAMETOOLONG`
  */
 export function normalizePath(path: string, from: string = ROOT): string {
-  if (typeof path !== "string") throw posixError("EINVAL", `A path must be a text, not ${typeof path}.`);
+  if (typeof path !== "string") throw posixError("EINVAL", `A path must be a string, not ${typeof path}.`);
   if (path === "") throw posixError("EINVAL", 'The path is empty. Give an absolute one, such as "/notes.md".');
   if (path.includes("\0")) throw posixError("EINVAL", "A path cannot hold the character NUL.");
   if (!path.isWellFormed()) throw posixError("EINVAL", `The path ${JSON.stringify(path)} holds half of a character.`);

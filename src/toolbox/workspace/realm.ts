@@ -54,7 +54,7 @@ export function realmOf(host: WorkspaceHost, ns: string, largeFiles: LargeFiles 
   if (largeFiles === undefined || realm.largeFiles === largeFiles) return realm;
   throw new PerdureError(
     "bad_config",
-    `The namespace "${ns}" is in use with another place for large files. Make one Workspace of it, and use that.`,
+    `The namespace "${ns}" is already used with another place for large files. Create one Workspace and share it.`,
   );
 }
 

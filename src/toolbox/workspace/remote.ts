@@ -58,7 +58,7 @@ export class RemoteWorkspace implements WorkspaceFiles {
       const after = change(before);
       if (after === null || (await this.#call("swapFile", [path, before, after])) === true) return;
     }
-    throw new PerdureError("conflict", `${path} was changed by others again and again. Try again later.`);
+    throw new PerdureError("conflict", `${path} keeps being changed by others. Try again later.`);
   }
 
   async mv(from: string, to: string): Promise<void> {

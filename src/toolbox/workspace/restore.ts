@@ -31,10 +31,7 @@ export function versionOf({ versions }: Realm, point: string | number): number {
     typeof point === "number" ? versions.list().find(({ version }) => version === point) : versions.find(point);
   if (found !== undefined) return found.version;
   const what = typeof point === "number" ? `version ${point}` : `the message ${JSON.stringify(point)}`;
-  throw new PerdureError(
-    "not_found",
-    `There is no point of ${what}. It may be forgotten; points() lists those there are.`,
-  );
+  throw new PerdureError("not_found", `There is no point of ${what}. It may be forgotten; points() lists what exists.`);
 }
 
 /**

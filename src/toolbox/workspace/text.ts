@@ -9,7 +9,7 @@ const SNIFFED = 8_192;
 const STREAM_BYTES = 64 * 1024;
 
 export function encodeText(text: string): Uint8Array {
-  if (typeof text !== "string") throw posixError("EINVAL", `The content must be a text, not ${typeof text}.`);
+  if (typeof text !== "string") throw posixError("EINVAL", `The content must be a string, not ${typeof text}.`);
   return encoder.encode(text);
 }
 

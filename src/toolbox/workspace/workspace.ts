@@ -359,7 +359,7 @@ export class Workspace implements WorkspaceFiles {
     if (await this.#tryUpdate(at, change)) return;
     await this.#realm.inTurn(at, async () => {
       for (let tries = 1; tries < MAX_TRIES; tries++) if (await this.#tryUpdate(at, change)) return;
-      throw new PerdureError("conflict", `${path} was changed by others again and again. Try again later.`);
+      throw new PerdureError("conflict", `${path} keeps being changed by others. Try again later.`);
     });
   }
 

@@ -197,7 +197,7 @@ describe.each(backends)("agents together on $name", (backend) => {
       ),
     );
     expect(answers.filter((content) => content.includes('{"response":"reply"}'))).toHaveLength(1);
-    expect(answers.filter((content) => content.includes("waits for this very answer"))).toHaveLength(1);
+    expect(answers.filter((content) => content.includes("is waiting for this very answer"))).toHaveLength(1);
   });
 
   test("carried on after a cut, an agent finds its request and its reply instead of asking again", async () => {

@@ -76,7 +76,7 @@ describe.each(backends)("tries of tools on $name", (backend) => {
     await until(() => rows.all().every((row) => row.status === "failed"));
     expect(rows.get("args")?.error).toMatch(/^The arguments of the tool "add" are not valid: a: .*expected number/);
     expect(rows.get("result")?.error).toMatch(/^The result of the tool "add" is not what its outputSchema says: sum: /);
-    expect(rows.get("json")?.error).toMatch(/^What the tool "note" gave is no JSON: /);
+    expect(rows.get("json")?.error).toMatch(/^The result of the tool "note" is not JSON: /);
     // Another try would come to the same.
     expect(times).toBe(1);
     await effect.dispose();

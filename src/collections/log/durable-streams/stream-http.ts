@@ -218,7 +218,7 @@ export class StreamHttp {
     if (!type.includes("json")) {
       throw new PerdureError(
         "bad_config",
-        `The stream ${this.url} is of the type "${type}"; rows need a stream of the type application/json.`,
+        `The stream ${this.url} has the type "${type}"; rows need a stream of type application/json.`,
       );
     }
     try {

@@ -28,7 +28,7 @@ function requireUrl(url: string | URL): string {
   if (URL.canParse(text, page) && /^https?:$/.test(new URL(text, page).protocol)) return text;
   throw new PerdureError(
     "bad_config",
-    `"${text}" is no address of a stream. It looks like https://host/v1/stream/name.`,
+    `"${text}" is not the address of a stream. Use one like https://host/v1/stream/name.`,
   );
 }
 

@@ -238,13 +238,13 @@ function unexpected(error: unknown): PerdureError {
 function sharedEpoch({ id, epoch }: Lane): PerdureError {
   return new PerdureError(
     "fenced",
-    `Another writer has written as "${id}" of epoch ${epoch}, so the stream took this write for an old one and left it out. Give each life of a writer an epoch of its own.`,
+    `Another writer has written as "${id}" of epoch ${epoch}, so the stream took this write for an old one and dropped it. Give each life of a writer its own epoch.`,
   );
 }
 
 function lost(url: string): PerdureError {
   return new PerdureError(
     "disconnected",
-    `The stream ${url} took a write and does not give it back. Write it again under the same txid.`,
+    `The stream ${url} accepted a write but does not return it. Write it again under the same txid.`,
   );
 }

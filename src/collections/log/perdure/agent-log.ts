@@ -53,7 +53,7 @@ export function openAgentLog(options: AgentLogOptions): RowLog {
   if (typeof agent?.addEventListener !== "function") {
     throw new PerdureError(
       "bad_config",
-      "`agent` must be a client: new AgentClient({ … }), or what useAgent() returns.",
+      "`agent` must be a client: new AgentClient({ … }), or the result of useAgent().",
     );
   }
   let log = logs.get(agent);
@@ -271,13 +271,13 @@ class Outbox {
     const known = this.#unanswered.get(txid);
     if (known !== undefined) return { outcome: known.outcome.promise };
     if (changes.length > MAX_ROW_CHANGES || (when?.length ?? 0) > MAX_ROW_CHANGES) {
-      throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Make several of it.`);
+      throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Split it.`);
     }
     const frame = asJson({ type: "perdure_rows_write", txid, changes, when, producer });
     if (frame.length > MAX_ROW_WRITE_LENGTH) {
       throw new PerdureError(
         "too_large",
-        `A write may have at most ${MAX_ROW_WRITE_LENGTH} characters; this one has ${frame.length}. Make several of it.`,
+        `A write may have at most ${MAX_ROW_WRITE_LENGTH} characters; this one has ${frame.length}. Split it.`,
       );
     }
     const outcome = Promise.withResolvers<RowReceiptFrame>();

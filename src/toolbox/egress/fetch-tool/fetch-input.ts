@@ -34,7 +34,7 @@ export function readFetchInput(input: unknown, headerNames: readonly string[]): 
     if (!headerNames.includes(name.toLowerCase())) {
       return `The header "${name.slice(0, 40)}" cannot be set. ${headerNames.length === 0 ? "None can." : `These can: ${headerNames.join(", ")}.`}`;
     }
-    if (typeof value !== "string") return `The header "${name}" must be a text.`;
+    if (typeof value !== "string") return `The header "${name}" must be a string.`;
   }
   return { url, method: verb, headers: headers as Record<string, string>, format, from };
 }

@@ -51,9 +51,9 @@ export async function follow(
     }
     if (next === undefined) return { message, hop };
     message.destroy();
-    if (redirect === "error") throw new PerdureError("not_allowed", "It redirects, which was not wanted.");
+    if (redirect === "error") throw new PerdureError("not_allowed", "The answer is a redirect, and redirects are off.");
     if (count >= engine.limits.redirects) {
-      throw new PerdureError("limit", `It redirects more than ${engine.limits.redirects} times.`);
+      throw new PerdureError("limit", `The request was redirected more than ${engine.limits.redirects} times.`);
     }
     hop = next;
   }

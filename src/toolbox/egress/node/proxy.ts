@@ -28,7 +28,7 @@ export async function listen(engine: Engine, socketPath: string): Promise<{ clos
   if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH) {
     throw new PerdureError(
       "bad_config",
-      `The path of a socket can have ${MAX_SOCKET_PATH} bytes. Use a shorter folder.`,
+      `The path of a socket may have at most ${MAX_SOCKET_PATH} bytes. Use a shorter path.`,
     );
   }
   const sockets = new Set<Socket>();

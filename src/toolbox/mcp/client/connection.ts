@@ -133,7 +133,7 @@ export class McpConnection {
       if (failure === "lost" && !options.safe) {
         throw new PerdureError(
           "disconnected",
-          `The connection to the MCP server "${this.record.name}" was lost while it worked. It may have done what was asked: look before you ask again.`,
+          `The connection to the MCP server "${this.record.name}" was lost during the call. The call may have taken effect: check before you repeat it.`,
           { cause: thrown },
         );
       }

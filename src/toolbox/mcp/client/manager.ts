@@ -360,7 +360,7 @@ export class McpClientManager {
     if (verdict.ok) return;
     throw new PerdureError(
       "not_allowed",
-      `The MCP server cannot be at ${target.host}: ${verdict.reason} If it is your own, say transport: { allowPrivate: true }.`,
+      `The MCP server cannot be at ${target.host}: ${verdict.reason} If it is your own, set transport: { allowPrivate: true }.`,
     );
   }
 

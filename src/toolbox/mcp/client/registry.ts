@@ -72,11 +72,11 @@ export class McpRegistry {
     if (wanted !== undefined && this.#connections.has(wanted)) {
       throw new PerdureError(
         "conflict",
-        `There is another MCP server with the id "${wanted}". Remove it first, or choose another id.`,
+        `Another MCP server has the id "${wanted}". Remove it first, or choose another id.`,
       );
     }
     if (this.#connections.size >= MAX_SERVERS) {
-      throw new PerdureError("limit", `An agent may have ${MAX_SERVERS} MCP servers. Remove some that are not needed.`);
+      throw new PerdureError("limit", `An agent may have at most ${MAX_SERVERS} MCP servers. Remove some.`);
     }
     const made: McpServerRecord = { ...record, id: wanted ?? checkId(undefined) };
     writeServer(this.#host, made);

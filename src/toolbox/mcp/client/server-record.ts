@@ -77,7 +77,7 @@ export function normaliseUrl(url: string): string {
 /** @throws PerdureError `bad_input` */
 export function checkName(name: unknown): string {
   if (typeof name === "string" && name.trim() !== "" && name.length <= MAX_NAME) return name;
-  throw new PerdureError("bad_input", `The name of an MCP server must be a text of 1 to ${MAX_NAME} characters.`);
+  throw new PerdureError("bad_input", `The name of an MCP server must be a string of 1 to ${MAX_NAME} characters.`);
 }
 
 /** @throws PerdureError `bad_input` */
@@ -86,7 +86,7 @@ export function checkUrl(url: unknown): string {
   if (typeof url !== "string") {
     throw new PerdureError(
       "bad_input",
-      "The URL of an MCP server must be a text. Programs have a method of their own.",
+      "The URL of an MCP server must be a string. For programs, use addStdioServer().",
     );
   }
   const parsed = URL.parse(url);
@@ -99,7 +99,7 @@ export function checkUrl(url: unknown): string {
   if (parsed.username !== "" || parsed.password !== "") {
     throw new PerdureError(
       "bad_input",
-      "The URL of an MCP server must not hold a name and a password. Use transport.headers instead.",
+      "The URL of an MCP server must not contain a user name and a password. Use transport.headers instead.",
     );
   }
   return parsed.href;
@@ -110,7 +110,7 @@ export function checkCommand(server: McpStdioServer): McpStdioServer {
   const { command, args = [], env = {}, cwd } = server;
   const texts = [command, ...args, ...Object.values(env), ...(cwd === undefined ? [] : [cwd])];
   if (command === "" || !texts.every((text) => typeof text === "string" && !text.includes("\0"))) {
-    throw new PerdureError("bad_input", "A program needs a command; its arguments and variables must be texts.");
+    throw new PerdureError("bad_input", "A program needs a command; its arguments and variables must be strings.");
   }
   return { command, args, env, ...(cwd !== undefined && { cwd }) };
 }

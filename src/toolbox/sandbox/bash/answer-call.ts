@@ -41,10 +41,11 @@ async function callTool(call: ToolCall, scope: CallScope, number: number): Promi
     );
   }
   const { toolBytes } = scope.limits;
-  if (call.args.length > toolBytes) throw new PerdureError("limit", `Arguments may have ${toolBytes} characters.`);
+  if (call.args.length > toolBytes)
+    throw new PerdureError("limit", `Arguments may have at most ${toolBytes} characters.`);
   const value = await tool(parseArgs(call), { signal: scope.signal, call: number });
   if (value === SUSPEND) {
-    throw new PerdureError("not_allowed", `"${call.name}" has to wait for somebody, which a shell cannot do.`);
+    throw new PerdureError("not_allowed", `"${call.name}" must wait for a person, which a shell cannot do.`);
   }
   const text = JSON.stringify(value ?? null);
   if (text.length > toolBytes) throw new PerdureError("limit", `The result has more than ${toolBytes} characters.`);
@@ -55,7 +56,7 @@ function parseArgs({ name, args }: ToolCall): Json {
   try {
     return JSON.parse(args) as Json;
   } catch {
-    throw new PerdureError("bad_input", `The arguments of "${name}" are no JSON.`);
+    throw new PerdureError("bad_input", `The arguments of "${name}" are not JSON.`);
   }
 }
 

@@ -235,7 +235,7 @@ function pageOf({ page }: Input): number | undefined {
 
 function stringOf(input: Input, name: string): string {
   const value = input[name];
-  if (typeof value !== "string") throw new PerdureError("bad_input", `\`${name}\` must be a text.`);
+  if (typeof value !== "string") throw new PerdureError("bad_input", `\`${name}\` must be a string.`);
   return value;
 }
 

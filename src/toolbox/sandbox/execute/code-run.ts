@@ -135,7 +135,7 @@ export class CodeRun {
   async #resume(bytes: Uint8Array, modules: RunRequest["modules"]): Promise<ExecuteOutput | ParkedCall> {
     const { sandbox } = this.#given;
     if (sandbox.resume === undefined) {
-      throw new PerdureError("bad_config", `The sandbox "${sandbox.kind}" cannot go on with a run that was parked.`);
+      throw new PerdureError("bad_config", `The sandbox "${sandbox.kind}" cannot resume a parked run.`);
     }
     const state = readParkedState(bytes);
     this.#logs = [...state.logs];
@@ -220,7 +220,7 @@ export class CodeRun {
     if (!sandbox.supports.suspend || sandbox.resume === undefined) {
       throw new PerdureError(
         "not_allowed",
-        `"${name}" needs a person's approval, and this sandbox cannot wait for one. Call it directly, as a tool of its own.`,
+        `"${name}" needs a person's approval, and this sandbox cannot wait for one. Call it directly, as a tool.`,
       );
     }
     this.#questions.set(String(call), { reason, ...(waitMs !== undefined && { waitMs }) });
@@ -313,7 +313,7 @@ function readParkedState(bytes: Uint8Array): ParkedState {
     const { asked, questions, logs } = head as unknown as Omit<ParkedState, "snapshot">;
     return { asked, questions, logs, snapshot: bytes.slice(LENGTH_BYTES + length) };
   } catch (thrown) {
-    throw new PerdureError("bad_input", "What the call left when it was parked cannot be read. Run the code again.", {
+    throw new PerdureError("bad_input", "The parked call cannot be read. Run the code again.", {
       cause: thrown,
     });
   }

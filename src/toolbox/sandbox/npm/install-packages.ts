@@ -34,7 +34,7 @@ export async function installPackages(options: InstallPackagesOptions): Promise<
   refuseUnknown(options, installPackagesOptionsNames, "installPackages()");
   checkPackages(options.packages);
   if (!/^(?:\/[^/]|[A-Za-z]:[\\/][^\\/])/.test(options.store)) {
-    throw new PerdureError("bad_config", "installPackages: `store` must be an absolute path to a folder of its own.");
+    throw new PerdureError("bad_config", "installPackages: `store` must be an absolute path to a separate folder.");
   }
   const { install } = await import("./node/install.ts");
   return install({ ...options, timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS, npm: options.npm ?? ["npm"] });

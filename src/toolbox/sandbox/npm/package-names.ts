@@ -11,11 +11,11 @@ const exactVersion = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/;
 /** @throws PerdureError `bad_config` for names and versions that an installer might take for something else */
 export function checkPackages(packages: PackageList): void {
   for (const [name, version] of Object.entries(packages)) {
-    if (packageOf(name) !== name) throw new PerdureError("bad_config", `"${name}" is no name of a package.`);
+    if (packageOf(name) !== name) throw new PerdureError("bad_config", `"${name}" is not the name of a package.`);
     if (version !== true && !versionText.test(version)) {
       throw new PerdureError(
         "bad_config",
-        `The version of "${name}" must be such as 4.1.0, ^4.1.0 or latest, not "${String(version)}".`,
+        `The version of "${name}" must be like 4.1.0, ^4.1.0 or latest, not "${String(version)}".`,
       );
     }
   }

@@ -128,7 +128,7 @@ function requestOf(input: RunProcessInput, options: SandboxToolsOptions): RunReq
   if ((command === undefined) === (argv === undefined))
     return "Give `command` (for bash) or `argv` (words), and not both.";
   if (command !== undefined && (typeof command !== "string" || command.trim() === ""))
-    return "`command` must be a text.";
+    return "`command` must be a string.";
   const words = argv === undefined ? undefined : wordsOf(argv);
   if (words === null) return '`argv` must be a list of texts, the program first, such as ["ls", "-l"].';
   const code = words === undefined ? String(command) : JSON.stringify(words);
@@ -138,7 +138,7 @@ function requestOf(input: RunProcessInput, options: SandboxToolsOptions): RunReq
   if (cwd !== undefined && (typeof cwd !== "string" || !cwd.startsWith("/"))) {
     return '`cwd` must be an absolute path, such as "/workspace".';
   }
-  if (stdin !== undefined && typeof stdin !== "string") return "`stdin` must be a text.";
+  if (stdin !== undefined && typeof stdin !== "string") return "`stdin` must be a string.";
   const longest = options.maxTimeoutMs ?? MAX_TIMEOUT_MS;
   const wallMs: unknown = input.timeout_ms ?? Math.min(longest, options.limits?.wallMs ?? DEFAULT_TIMEOUT_MS);
   if (typeof wallMs !== "number" || !(wallMs >= 1 && wallMs <= longest)) {

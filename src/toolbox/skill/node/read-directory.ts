@@ -55,7 +55,7 @@ async function walk(base: string, below: string, depth: number, found: Found[]):
     if (target === undefined)
       throw new PerdureError("bad_input", `${path} is a link that leads out of it, or nowhere.`);
     const stat = await lstat(target);
-    if (!stat.isFile()) throw new PerdureError("bad_input", `${path} is no plain file.`);
+    if (!stat.isFile()) throw new PerdureError("bad_input", `${path} is not a plain file.`);
     found.push({ path, size: stat.size, mtimeMs: stat.mtimeMs });
   }
 }

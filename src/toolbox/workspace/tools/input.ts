@@ -8,7 +8,7 @@ export class ToolInput {
 
   /** @throws PerdureError `bad_input` when it is no object */
   constructor(input: unknown) {
-    if (!isRecord(input)) throw new PerdureError("bad_input", "Give an object with the fields of the tool.");
+    if (!isRecord(input)) throw new PerdureError("bad_input", "Pass an object with the fields of the tool.");
     this.#fields = input;
   }
 
@@ -16,7 +16,7 @@ export class ToolInput {
     const value = this.#fields[name];
     if (value === undefined || value === null) return undefined;
     if (typeof value === "string") return value;
-    throw new PerdureError("bad_input", `"${name}" must be a text, not ${JSON.stringify(value)?.slice(0, 50)}.`);
+    throw new PerdureError("bad_input", `"${name}" must be a string, not ${JSON.stringify(value)?.slice(0, 50)}.`);
   }
 
   /** @param hint what to give */

@@ -96,7 +96,10 @@ export class PagesOfSession implements BrowserSession {
 
   async act(...[ref, action, value, options]: Parameters<BrowserSession["act"]>): Promise<PageView> {
     if (!elementRef.test(ref)) {
-      throw new PerdureError("bad_input", `"${ref}" is no ref. Refs are in the snapshot, such as "e12" in [ref=e12].`);
+      throw new PerdureError(
+        "bad_input",
+        `"${ref}" is not a ref. Refs are in the snapshot, such as "e12" in [ref=e12].`,
+      );
     }
     const needsValue = action === "fill" || action === "press" || action === "select";
     if (needsValue && value === undefined) {
@@ -223,7 +226,7 @@ export class PagesOfSession implements BrowserSession {
       const open = [...this.#pages.keys()].join(", ");
       throw new PerdureError(
         "limit",
-        `There are ${this.#pages.size} pages already (${open}). Close one, or open the address in one of them.`,
+        `${this.#pages.size} pages are already open (${open}). Close one, or open the address in one of them.`,
       );
     }
     const page = await this.#slot.context.newPage();

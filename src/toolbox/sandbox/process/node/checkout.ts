@@ -71,7 +71,7 @@ export async function checkOut(
       if (originals.size >= bounds.files) {
         throw new PerdureError(
           "limit",
-          `The workspace has more than ${bounds.files} files and folders: too many to take into a jail. Remove some.`,
+          `The workspace has more than ${bounds.files} files and folders, too many to copy into a jail. Remove some.`,
         );
       }
       await copy(path, type);
@@ -107,5 +107,5 @@ function tooMuch(path: string, size: number, { bytes, fileBytes }: CheckoutBound
     size > fileBytes
       ? `${path} has ${size} bytes, more than ${fileBytes}`
       : `the workspace has more than ${bytes} bytes`;
-  return new PerdureError("limit", `Too large to take into a jail: ${bound}. Remove or shorten files.`);
+  return new PerdureError("limit", `Too large to copy into a jail: ${bound}. Remove or shorten files.`);
 }

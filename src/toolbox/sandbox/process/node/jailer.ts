@@ -134,6 +134,6 @@ function checkRequest(request: RunRequest, settings: ProcessSettings): void {
   for (const [name, value] of Object.entries(request.can?.env ?? {})) {
     if (!environmentName.test(name)) refuse(`"${name}" cannot be the name of an environment variable.`);
     if (typeof value !== "string" || value.includes("\0"))
-      refuse(`The environment variable ${name} must be a text without NUL.`);
+      refuse(`The environment variable ${name} must be a string without NUL.`);
   }
 }

@@ -79,7 +79,7 @@ function fetchFunction(network: Egress): HostFunction {
     const body = field(args, "body");
     const method = field(args, "method");
     if (method !== undefined && typeof method !== "string")
-      throw new PerdureError("bad_input", "method must be a text.");
+      throw new PerdureError("bad_input", "method must be a string.");
     const headers: Record<string, string> = {};
     const given = field(args, "headers");
     for (const [name, value] of Object.entries(isObject(given) ? given : {})) headers[name] = textOf(value);
@@ -113,7 +113,7 @@ function textOf(value: Json | undefined): string {
 function pathOf(args: Json, name = "path"): string {
   const path = field(args, name);
   if (typeof path === "string") return path;
-  throw new PerdureError("bad_input", `${name} must be a text, such as "/notes.md".`);
+  throw new PerdureError("bad_input", `${name} must be a string, such as "/notes.md".`);
 }
 
 function flag(args: Json, name: string): boolean {
