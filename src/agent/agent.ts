@@ -25,7 +25,7 @@ import type { Collections } from "../parts/rows/rules.ts";
 import type { Connection, ConnectionContext, WSMessage } from "../door/connection.ts";
 import { parts } from "../parts/part.ts";
 import { Hosting } from "./hosting.ts";
-import { ownerNow } from "../parts/owner-now.ts";
+import { ownerNow } from "../parts/current.ts";
 import { type AgentOptions, AgentParts } from "../parts/agent-parts.ts";
 import { bookCall, type Booked, type CallNote } from "../parts/runs/book-calls.ts";
 import { type Counted, countRun, type Lineage } from "../parts/runs/lineage.ts";

@@ -29,7 +29,7 @@ import type { QuestionInfo } from "./define.ts";
 
 /** What is asked of the agent that holds the conversation. */
 export interface ReceptionAgent {
-  readonly desk: () => Conversations;
+  readonly chat: () => Conversations;
   /** Whether somebody there may do this; a text says why not. */
   authorize(
     identity: Identity,
@@ -114,11 +114,11 @@ export class Reception {
   /** Takes a message: its name, its turn and its delivery are one commit. */
   async accept(arrival: Arrival): Promise<Taken> {
     const { messenger, event } = arrival;
-    const desk = this.#agent.desk();
-    const { host } = desk;
+    const chat = this.#agent.chat();
+    const { host } = chat;
     const isKnown = () => findInbound(host, messenger, event.keys) !== undefined;
     if (isKnown()) return { accepted: false };
-    const session = arrival.session ?? desk.transcripts.current;
+    const session = arrival.session ?? chat.transcripts.current;
     const identity = identityOf(arrival);
     const refused =
       (await this.#agent.authorize(identity, "chat.submit", { session })) ??
@@ -131,7 +131,7 @@ export class Reception {
       host.emit("messenger:refused", { messenger, thread: event.thread, by: identity.id, reason: refused });
       return { accepted: true, refused };
     }
-    return desk.commit(() => {
+    return chat.commit(() => {
       if (arrival.session !== undefined)
         insertSession(host, { id: session, ...(event.title !== undefined && { name: event.title }) }, at);
       this.#bind(arrival, session);
@@ -143,21 +143,21 @@ export class Reception {
 
   /** A message says something else now: what waits is changed, what has begun is not. */
   edit({ messenger, event }: Arrival): Taken {
-    const desk = this.#agent.desk();
-    const { host } = desk;
+    const chat = this.#agent.chat();
+    const { host } = chat;
     if (findInbound(host, messenger, event.keys) !== undefined) return { accepted: false };
     const found = findInbound(host, messenger, [messageKey(event)]);
     const turnId = found?.turnId ?? "";
     const row = deliveryOfTurn(host, turnId);
     const turn = readTurn(host, turnId);
-    const message = row && desk.transcripts.of(row.session).get(row.messageId ?? "");
+    const message = row && chat.transcripts.of(row.session).get(row.messageId ?? "");
     const at = host.clock.now();
-    desk.commit(() => {
+    chat.commit(() => {
       insertInbound(host, messenger, event.keys, { kind: "edit", turnId: found?.turnId ?? null, at });
       const [only, ...more] = message?.parts ?? [];
       if (turn === undefined || row === undefined || message === undefined || !isWaiting(turn)) return;
       if (only?.type !== "text" || more.length > 0) return;
-      persist(desk, [{ ...message, parts: [{ type: "text", text: event.text }] }], { session: row.session });
+      persist(chat, [{ ...message, parts: [{ type: "text", text: event.text }] }], { session: row.session });
     });
     return { accepted: true };
   }
@@ -165,20 +165,20 @@ export class Reception {
   /** Stops what runs or waits for this place: for everybody where nobody else is, else what the author asked for. */
   async stop(arrival: Arrival): Promise<Taken> {
     const { messenger, event } = arrival;
-    const desk = this.#agent.desk();
-    const { host } = desk;
+    const chat = this.#agent.chat();
+    const { host } = chat;
     if (findInbound(host, messenger, event.keys) !== undefined) return { accepted: false };
     const identity = identityOf(arrival);
-    const session = arrival.session ?? desk.transcripts.current;
+    const session = arrival.session ?? chat.transcripts.current;
     const refused = await this.#agent.authorize(identity, "chat.cancel", { session });
     const at = host.clock.now();
     const open = unsettledDeliveries(host, messenger, event.thread).filter(
       (row) => event.dm || contextOf(row)?.subject === identity.id,
     );
-    desk.commit(() => {
+    chat.commit(() => {
       const kind = refused === undefined ? "stop" : "refused";
       insertInbound(host, messenger, event.keys, { kind, turnId: open[0]?.turnId ?? null, at });
-      if (refused === undefined) for (const { turnId } of open) if (turnId !== null) desk.cancel(turnId);
+      if (refused === undefined) for (const { turnId } of open) if (turnId !== null) chat.cancel(turnId);
     });
     const told = refused ?? (open.length === 0 ? "There is nothing of yours to stop." : "Stopped.");
     return { accepted: true, told, ...(refused !== undefined && { refused }) };
@@ -201,8 +201,8 @@ export class Reception {
   /** Takes a press: that it came, the answer and the turn that follows are one commit. @param may the app lets this person */
   async press(arrival: Arrival, may: boolean): Promise<Taken> {
     const { messenger, event } = arrival;
-    const desk = this.#agent.desk();
-    const { host } = desk;
+    const chat = this.#agent.chat();
+    const { host } = chat;
     const found = this.#findQuestion({ messenger, thread: event.thread, data: event.press?.data ?? "" });
     if (findInbound(host, messenger, event.keys) !== undefined)
       return { accepted: false, ...(found !== undefined && { told: decisionOf(found.call) }) };
@@ -221,16 +221,16 @@ export class Reception {
     const { session } = row;
     const refused = await this.#agent.authorize(identity, "tool.approve", { session, toolCallId });
     if (refused !== undefined) return refuse(refused);
-    const judged = await judgeAnswer(desk, {
+    const judged = await judgeAnswer(chat, {
       ...{ toolCallId, session, identity, autoContinue: true, overHttp: true },
       ...{ answer: { kind: "approval", approved }, about: { messageId: call.messageId } },
       ...(row.digest !== null && { digest: row.digest }),
     });
     if ("refusal" in judged) return refuse(judged.refusal.reason);
-    return desk.commit(() => {
+    return chat.commit(() => {
       const known = findInbound(host, messenger, event.keys) !== undefined;
       note("press");
-      if (!known) answerTool(desk, judged.answer, undefined);
+      if (!known) answerTool(chat, judged.answer, undefined);
       const now = readToolCall(host, call.messageId, toolCallId);
       return { accepted: !known, told: decisionOf(now ?? call) };
     });
@@ -246,12 +246,12 @@ export class Reception {
     readonly kind: string;
     readonly informModel: boolean;
   }): boolean {
-    const desk = this.#agent.desk();
-    const { host } = desk;
-    const { messenger, place, text, key, session = desk.transcripts.current, informModel } = notice;
+    const chat = this.#agent.chat();
+    const { host } = chat;
+    const { messenger, place, text, key, session = chat.transcripts.current, informModel } = notice;
     const keys = key === undefined ? [] : [`notice:${key}`];
     const createdAt = host.clock.now();
-    return desk.commit(() => {
+    return chat.commit(() => {
       if (findInbound(host, messenger, keys) !== undefined) return false;
       insertInbound(host, messenger, keys, { kind: "notice", turnId: null, at: createdAt });
       if (place !== undefined) {
@@ -260,7 +260,7 @@ export class Reception {
       }
       if (informModel) {
         const said = { id: newId("msg"), role: "assistant", metadata: { notice: notice.kind } } as const;
-        persist(desk, [{ ...said, parts: [{ type: "text", text }] }], { session });
+        persist(chat, [{ ...said, parts: [{ type: "text", text }] }], { session });
       }
       return true;
     });
@@ -268,12 +268,12 @@ export class Reception {
 
   /** What a delivery shows now. */
   said(row: DeliveryRow, terms: DeliveryTerms): Said {
-    const desk = this.#agent.desk();
-    const stored = (id: string) => desk.transcripts.of(row.session).get(id);
+    const chat = this.#agent.chat();
+    const stored = (id: string) => chat.transcripts.of(row.session).get(id);
     if (row.kind === "notice") return { text: row.body ?? "", settled: true };
     if (row.kind === "question") return this.#asked(row, terms);
     if (row.outcome === null) {
-      const { text, tool } = row.turnId === null ? { text: "" } : partialText(desk.host, row.turnId, stored);
+      const { text, tool } = row.turnId === null ? { text: "" } : partialText(chat.host, row.turnId, stored);
       const { stopButton: label, buttonData } = terms;
       const buttons = label === "" || buttonData === 0 ? {} : { buttons: [{ label, data: STOP_DATA }] };
       return { text, settled: false, ...(tool !== undefined && { tool }), ...buttons };
@@ -284,13 +284,13 @@ export class Reception {
 
   /** Who said what where, of the turn that runs. */
   context(turnId: string | undefined): MessengerContext | undefined {
-    const { host } = this.#agent.desk();
+    const { host } = this.#agent.chat();
     const row = turnId === undefined || host.blank ? undefined : deliveryOfTurn(host, turnId);
     return row && contextOf(row);
   }
 
   #asked(row: DeliveryRow, { buttonData, editable }: DeliveryTerms): Said {
-    const { host } = this.#agent.desk();
+    const { host } = this.#agent.chat();
     const { messageId, toolCallId } = row;
     const call = messageId === null || toolCallId === null ? undefined : readToolCall(host, messageId, toolCallId);
     const isOpen = row.outcome === null && call?.status === "asked";
@@ -309,7 +309,7 @@ export class Reception {
   }
 
   #findQuestion({ messenger, thread, data }: Asked) {
-    const { host } = this.#agent.desk();
+    const { host } = this.#agent.chat();
     if (host.blank) return undefined;
     const [, button, seq = "", secret] = /^p1([yn])([0-9a-z]+)\.([0-9a-f]+)$/.exec(data) ?? [];
     const [, said, code] = TEXT_ANSWER.exec(data) ?? [];
@@ -324,14 +324,14 @@ export class Reception {
   }
 
   #waitingOf({ messenger, event }: Arrival, subject: string): number {
-    const { host } = this.#agent.desk();
+    const { host } = this.#agent.chat();
     if (host.blank) return 0;
     return unsettledDeliveries(host, messenger, event.thread).filter((row) => contextOf(row)?.subject === subject)
       .length;
   }
 
   #bind({ messenger, event, bound }: Arrival, session: string): void {
-    const { host } = this.#agent.desk();
+    const { host } = this.#agent.chat();
     if (!bound) return;
     const { thread, dm } = event;
     const value = JSON.stringify({ messenger, thread, place: { thread, dm } satisfies Place });
@@ -341,26 +341,26 @@ export class Reception {
   /** What the same author has said a moment ago, and nobody has begun to answer: this is more of it. */
   #join(arrival: Arrival, session: string): string | undefined {
     const { messenger, event, coalesceMs } = arrival;
-    const desk = this.#agent.desk();
-    const { host } = desk;
+    const chat = this.#agent.chat();
+    const { host } = chat;
     const row = unsettledDeliveries(host, messenger, event.thread).at(-1);
     const turn = row && readTurn(host, row.turnId ?? "");
     if (row === undefined || turn === undefined || row.messageId === null || !isWaiting(turn)) return undefined;
     if (contextOf(row)?.subject !== subjectOf(arrival) || (coalesceMs <= 0 && event.group === undefined))
       return undefined;
-    const message = desk.transcripts.of(session).get(row.messageId);
+    const message = chat.transcripts.of(session).get(row.messageId);
     if (message === undefined) return undefined;
     const at = host.clock.now();
     insertInbound(host, messenger, event.keys, { kind: "joined", turnId: turn.id, at });
-    persist(desk, [{ ...message, parts: [...message.parts, ...partsOf(arrival)] }], { session });
+    persist(chat, [{ ...message, parts: [...message.parts, ...partsOf(arrival)] }], { session });
     if (turn.notBefore > at) postponeTurn(host, turn.seq, at + waitOf(arrival));
     return turn.id;
   }
 
   #ask(arrival: Arrival, session: string, identity: Identity): string {
     const { messenger, provider, event } = arrival;
-    const desk = this.#agent.desk();
-    const { host } = desk;
+    const chat = this.#agent.chat();
+    const { host } = chat;
     const { thread, dm, title, author, messageId } = event;
     const subject = subjectOf(arrival);
     const context: MessengerContext = {
@@ -374,7 +374,7 @@ export class Reception {
       metadata: { subject, messenger: { id: messenger, provider, author: author.name } },
     };
     const place: Place = { thread, dm, ...(!dm && { replyTo: messageId }) };
-    const turn = accept(desk, {
+    const turn = accept(chat, {
       ...{ session, identity: JSON.stringify(identity), isBounded: true },
       input: { kind: "messages", messages: [message], joins: "now" },
       also: ({ id: turnId, seq, createdAt }) => {

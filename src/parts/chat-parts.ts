@@ -25,7 +25,7 @@ import { admitTurn, causeOfTurn, type TurnBounds } from "./cause.ts";
 import { type ChatRoom, sessionGround } from "../live/chat-room.ts";
 import { ChatFeature } from "./chat.ts";
 import type { Connection } from "../door/connection.ts";
-import { runAs, withCause } from "./current.ts";
+import { runAs, sessionNow, withCause } from "./current.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { ChildRuns } from "./runs/child-runs.ts";
 import type { AgentToolChildHooks } from "./runs/types.ts";
@@ -34,7 +34,6 @@ import { payersOf } from "./runs/run-payers.ts";
 import { eraseData, finishErasing } from "./erasing.ts";
 import type { SessionServant, WindowMethods } from "../live/session-frames.ts";
 import { Titles, type TitleOptions } from "./titles.ts";
-import { sessionNow } from "./turn-now.ts";
 
 type Maybe<T> = T | Promise<T>;
 

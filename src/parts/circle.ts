@@ -1,9 +1,8 @@
 import { PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { causeNow } from "./cause.ts";
-import { type Cause, currentAgent } from "./current.ts";
+import { type Cause, currentAgent, turnNow } from "./current.ts";
 import { parts, type WaitingTurn } from "./part.ts";
-import { turnNow } from "./turn-now.ts";
 
 /*
  * Agents that wait for each other

@@ -1,10 +1,14 @@
+import { newId } from "../base/id.ts";
+import type { Owner } from "../base/owner.ts";
+import { readCell, writeCell } from "../store/cell.ts";
+import { isOpen, readTurn, type TurnRow } from "../store/turn.ts";
 import type { PerdureError } from "../base/error.ts";
 import type { FiberContext } from "../work/fiber-view.ts";
 import type { Identity } from "../base/identity.ts";
-import type { AgentPath, AsyncContext } from "../port.ts";
+import type { AgentHost, AgentPath, AsyncContext } from "../port.ts";
 import { readOnlyError, type Viewer } from "../door/authorize.ts";
 import type { Connection } from "../door/connection.ts";
-import type { OwnAgent, parts, WaitingTurn } from "./part.ts";
+import { type OwnAgent, parts, type WaitingTurn } from "./part.ts";
 
 /** Who is running now, and for whom. */
 export interface Current<T = { readonly [parts]: OwnAgent }> {
@@ -93,4 +97,44 @@ export function runFor<T>(context: AsyncContext, current: Current, who: Viewer |
 export function writeRefusal(): PerdureError | undefined {
   const who = (carrier?.get() as Carried | undefined)?.[viewer];
   return who?.isReadonly === true ? readOnlyError(who) : undefined;
+}
+
+/** The turn of the agent that the calling code runs in. Code may go on after its turn: then it runs in none. */
+export function turnNow(host: AgentHost): TurnRow | undefined {
+  const row = turnCarried(host);
+  return row !== undefined && isOpen(row) ? row : undefined;
+}
+
+/**
+ * The session of code that names none: of the turn that it runs in, or goes on after; else of the turn that runs, or of
+ * all who name none.
+ */
+export function sessionNow(chat: { readonly host: AgentHost; readonly session: string }): string {
+  return turnCarried(chat.host)?.session ?? chat.session;
+}
+
+function turnCarried(host: AgentHost): TurnRow | undefined {
+  const { agent, turn } = currentAgent();
+  if (turn === undefined || agent?.[parts].host !== host || host.blank) return undefined;
+  return readTurn(host, turn);
+}
+
+/** Deleted with the agent, so that the next one of its address is not taken for it. */
+const OWNER_CELL = "owner";
+
+/** The agent whose code runs, and the conversation that it runs for. */
+export function ownerNow(): Owner | undefined {
+  const { agent, turn } = currentAgent();
+  if (agent === undefined) return undefined;
+  const { host } = agent[parts];
+  const session = host.blank ? undefined : agent[parts].turns?.sessionOf(turn);
+  return {
+    // Stored when something is kept for the agent, not when it is only looked at.
+    get agent() {
+      let mark = host.blank ? undefined : readCell(host, OWNER_CELL);
+      if (mark === undefined) writeCell(host, OWNER_CELL, (mark = newId("owner")));
+      return JSON.stringify([host.id, mark]);
+    },
+    session,
+  };
 }

@@ -5,7 +5,7 @@ import type { MediaMover } from "../media/media.ts";
 import type { SessionManager } from "../session/session-manager.ts";
 import { openTurns } from "../store/turn.ts";
 import type { ChatRoom } from "../live/chat-room.ts";
-import { turnNow } from "./turn-now.ts";
+import { turnNow } from "./current.ts";
 
 /** What erasing takes from the agent around it. */
 interface EraseSurroundings {

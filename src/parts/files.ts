@@ -7,7 +7,7 @@ import { messageIdsOf, openTurns, type TurnRow } from "../store/turn.ts";
 import type { PointChange, RestoreResult } from "../toolbox/workspace/types.ts";
 import { Workspace } from "../toolbox/workspace/workspace.ts";
 import { isOfSession } from "../turn/engine/mend.ts";
-import { turnNow } from "./turn-now.ts";
+import { turnNow } from "./current.ts";
 
 /** The version of a workspace without files. */
 const NO_FILES = 0;

@@ -118,7 +118,7 @@ export class MessengerFeature implements Feature {
     const nobody = { agent: this.#agent, connection: undefined, request: undefined };
     return {
       host,
-      desk: () => this.#chat(),
+      chat: () => this.#chat(),
       messengers: async () => {
         const defined = await runFor(host.context, nobody, undefined, () => this.#agent.getMessengers());
         this.#checkChannels(Object.keys(defined));

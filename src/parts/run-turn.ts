@@ -16,9 +16,8 @@ import type { StepParts } from "../turn/step/parts.ts";
 import { countElsewhere } from "./cause.ts";
 import type { ChatRoom } from "../live/chat-room.ts";
 import { noteWaiting, refuseCircle } from "./circle.ts";
-import { currentAgent } from "./current.ts";
+import { currentAgent, sessionNow, turnNow } from "./current.ts";
 import { parts } from "./part.ts";
-import { sessionNow, turnNow } from "./turn-now.ts";
 
 /** What a turn answers: a text, a message, or several. Those without an id get one. */
 export type TurnInput = MessageInput;
@@ -117,8 +116,8 @@ function addBehind(
   parentId: string | null,
   messages: readonly UIMessage[],
 ): void {
-  const desk = { store: chat.host };
-  const parent = parentId === null ? null : findMessage(desk, findSession(desk, session), parentId).seq;
+  const rows = { store: chat.host };
+  const parent = parentId === null ? null : findMessage(rows, findSession(rows, session), parentId).seq;
   if (messages.length === 0) return;
   chat.commit(() => {
     const transcript = chat.transcripts.of(session);

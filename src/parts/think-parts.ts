@@ -39,7 +39,7 @@ import { openBackground } from "./background.ts";
 import { ThinkContext } from "./window.ts";
 import { type KitSettings, ToolKit } from "./tool-kit.ts";
 import type { WindowMethods } from "../live/session-frames.ts";
-import { sessionNow } from "./turn-now.ts";
+import { sessionNow } from "./current.ts";
 
 /** In reports of damage. */
 const CONFIG = "the configuration";

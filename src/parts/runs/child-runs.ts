@@ -1,4 +1,4 @@
-import { turnNow } from "../turn-now.ts";
+import { turnNow } from "../current.ts";
 import { errorText, PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { Identity } from "../../base/identity.ts";

@@ -20,7 +20,7 @@ import { classifyProviderError } from "../../model/provider-error.ts";
 import type { AgentHost } from "../../port.ts";
 import type { SessionSearch } from "../../search/search.ts";
 import type { SessionManager } from "../../session/session-manager.ts";
-import type { SessionSettings } from "../../session/session-settings.ts";
+import type { SessionSettings } from "../../session/session-context.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import type { TurnRow } from "../../store/turn.ts";
 import type { ChatErrorClassification } from "../../store/usage.ts";
