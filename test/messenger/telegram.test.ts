@@ -233,3 +233,20 @@ test.each([
 ])("options that cannot work are refused: %j", (options, words) => {
   expect(() => telegramMessenger(options)).toThrow(words);
 });
+
+test("what somebody says at Telegram is an act that the app may refuse", async () => {
+  const asked: string[] = [];
+  const kit = await openTelegram({
+    make: (Base) =>
+      class extends Base {
+        override authorize(identity: { id: string } | undefined, act: string) {
+          asked.push(`${identity?.id ?? "nobody"} ${act}`);
+          return act !== "chat.submit";
+        }
+      },
+  });
+  kit.telegram.says(7, ADA, "hi");
+  await kit.until(() => expect(kit.texts()).toEqual(['"chat.submit" is not allowed here.']));
+  expect(asked).toEqual(["telegram:7 chat.submit"]);
+  expect(kit.model.calls).toEqual([]);
+});
