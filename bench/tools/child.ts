@@ -25,7 +25,7 @@ export async function withCompiled<T>(work: (index: string) => Promise<T>): Prom
     await run(process.execPath, [...args, "--declarationMap", "false", "--sourceMap", "false"], { cwd: root }).catch(
       () => undefined,
     );
-    return await work(pathToFileURL(join(dir, "index.js")).href);
+    return await work(pathToFileURL(join(dir, "tools.js")).href);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
