@@ -66,6 +66,7 @@ export class Runtime implements LifeSurroundings {
   readonly #eviction: Eviction;
   readonly #index: WakeIndex;
   #live = 0;
+  readonly #erasing = new Set<Promise<void>>();
   #stopping = false;
 
   constructor(parts: RuntimeParts) {
@@ -251,6 +252,8 @@ export class Runtime implements LifeSurroundings {
     );
     for (const resident of this.#residents.values()) resident.retire(error);
     this.#residents.clear();
+    // What is being deleted needs the index to the end.
+    await Promise.allSettled(this.#erasing);
   }
 
   /** Waits for running work, and a moment for clients to say good-bye, so that agents hear of it in this life. */
@@ -265,6 +268,16 @@ export class Runtime implements LifeSurroundings {
 
   /** Deletes what doomed agents have stored. All of their lives end first, so that none brings another one back. */
   async #erase(ids: readonly string[]): Promise<void> {
+    const erased = this.#eraseNow(ids);
+    this.#erasing.add(erased);
+    try {
+      await erased;
+    } finally {
+      this.#erasing.delete(erased);
+    }
+  }
+
+  async #eraseNow(ids: readonly string[]): Promise<void> {
     const removed = Promise.withResolvers<void>();
     for (const id of ids) {
       const path = parseAgentId(id);

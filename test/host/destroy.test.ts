@@ -204,6 +204,26 @@ test("destroy survives a restart", async () => {
   expect(existsSync(join(dir, "agents", "Node")) ? readdirSync(join(dir, "agents", "Node")) : []).toEqual([]);
 });
 
+test("a host that stops while an agent is deleted finishes that first", async () => {
+  const dir = tempDir();
+  const host = await openHost({ agents: { Node }, dir, graceMs: 0 });
+  await host.getAgentByName(Node, "a").grow(1);
+  const { rm } = fs.promises;
+  onTestFinished(() => void (fs.promises.rm = rm));
+  fs.promises.rm = async (...args) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return rm(...args);
+  };
+  const ended = host
+    .getAgentByName(Node, "a")
+    .destroy()
+    .then(() => "deleted", String);
+  await eventually(() => host.listAgents().length === 0, "it is doomed");
+  await host.stop();
+  expect(await ended).toBe("deleted");
+  expect(readdirSync(join(dir, "agents", "Node"))).toEqual([]);
+});
+
 test("destroy inside of a transaction undoes it and leaves no agent behind in the index", async () => {
   class Rash extends Agent {
     go(): void {
