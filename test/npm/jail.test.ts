@@ -174,7 +174,7 @@ test("what the operator has to mend", async () => {
     () =>
       createPackageBundler({ packages, store });
   for (const name of ["../x", "node:fs", "a/b", "@a", "A", "", ".", "a b", "file:x", "@a/b/c"])
-    expect(make({ [name]: true })).toThrow(/no name of a package/);
+    expect(make({ [name]: true })).toThrow(/not the name of a package/);
   for (const version of [
     "file:..",
     "git+ssh://x",

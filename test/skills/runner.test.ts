@@ -117,14 +117,14 @@ test("artifacts are bounded in number and size, and stay in the output", async (
   expect((await run(".js", write("big", '"x".repeat(64001)'))).error).toMatch(/the limit for an output is 64000/);
   const many = `export default async (i, ctx) => { for (let n = 0; n < 21; n++) await ctx.output.writeFile("f" + n, "x"); }`;
   const result = await run(".js", many);
-  expect(result.error).toMatch(/may leave 20 files/);
+  expect(result.error).toMatch(/may leave at most 20 files/);
   expect(result.artifacts).toHaveLength(20);
   const shell = await run(
     ".sh",
     'for i in $(seq 1 25); do echo $i > /output/f$i; done; printf "%70000s" x > /output/big',
   );
   expect(shell.artifacts).toHaveLength(20);
-  expect(shell.logs?.join(" ")).toMatch(/big has 70000 bytes.*may leave 20 files/);
+  expect(shell.logs?.join(" ")).toMatch(/big has 70000 bytes.*may leave at most 20 files/);
   const link = await run(
     ".sh",
     "ln -s /skill/SKILL.md /output/link; ln -s /input.json /output/l2; echo ok > /output/x",
