@@ -20,7 +20,7 @@ import type { SessionManager } from "../session/session-manager.ts";
 import type { DeliveryState } from "../store/delivery.ts";
 import { readMessageIdentity } from "../store/message.ts";
 import { stashTurn } from "../store/turn.ts";
-import { newestApproval } from "../tool/call-approval.ts";
+import { newestApproval } from "../tool/decision-record.ts";
 import type { CallApproval } from "../tool/define.ts";
 import type {
   ApprovalRequest,
@@ -44,7 +44,7 @@ import type { Connection } from "../door/connection.ts";
 import { type ChannelContext, channelOfTurn, type Channels } from "../turn/step/channels.ts";
 import { currentAgent, runFor } from "../parts/current.ts";
 import { parts } from "../parts/part.ts";
-import { MessengerFeature } from "../parts/messengers.ts";
+import { MessengerPart } from "../parts/messengers.ts";
 import type { AgentParts } from "../parts/agent-parts.ts";
 import { describeCompletion, describeMilestone, lastText, summaryOf } from "../parts/runs/describe.ts";
 import type * as runs from "../parts/runs/types.ts";
@@ -88,14 +88,14 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   implements TurnPolicy
 {
   /** @internal */
-  declare readonly [parts]: AgentParts<State> & { readonly chat: ChatParts; readonly messengers: MessengerFeature };
+  declare readonly [parts]: AgentParts<State> & { readonly chat: ChatParts; readonly messengers: MessengerPart };
 
   constructor(host: AgentHost) {
     super(host);
     const own = this[parts] as AgentParts<unknown>;
     const repair = (part: Part, message: UIMessage) => this.repairInterruptedToolPart(part, message);
     const chat = new ChatParts(own, this, ChatAgent.prototype, repair);
-    const messengers = new MessengerFeature(own, this, ChatAgent.prototype, () => chat.chat);
+    const messengers = new MessengerPart(own, this, ChatAgent.prototype, () => chat.chat);
     chat.turnOver = () => messengers.turnOver();
     own.features.push(messengers);
     Object.assign(own, { chat, messengers });

@@ -22,8 +22,8 @@ import {
 import { causeOfCaller, waitingNow } from "../parts/circle.ts";
 import { type Connection, type ConnectionContext, socketOf, type WSMessage } from "../door/connection.ts";
 import { runAs, runFor, withCause, writeRefusal } from "../parts/current.ts";
-import { type Feature, parts } from "../parts/part.ts";
-import { judgeOf, type Judging } from "../parts/judge.ts";
+import { type AgentPart, parts } from "../parts/part.ts";
+import { judgeOf, type Judging } from "../parts/authority.ts";
 import type { AgentParts } from "../parts/agent-parts.ts";
 import { answerRoute, findRoute, refuse } from "../door/routes.ts";
 import { answerCall, refuseCall } from "./rpc.ts";
@@ -297,7 +297,7 @@ export class Hosting implements HostedAgent {
     return isOurs ? actOf(frame) : { act: "message" };
   }
 
-  #takerOf({ kind }: ParsedFrame): Feature | undefined {
+  #takerOf({ kind }: ParsedFrame): AgentPart | undefined {
     return this.#own.features.find(({ kinds }) => kinds?.has(kind));
   }
 

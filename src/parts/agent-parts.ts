@@ -9,9 +9,9 @@ import { type Connection, Connections } from "../door/connection.ts";
 import { causeNow, readCause } from "./cause.ts";
 import { carryWith, causeCarried, type Current, currentAgent, runAs, runOutsideTurn, withCause } from "./current.ts";
 import type { Caller } from "../door/authorize.ts";
-import type { Feature, OwnAgent, parts, WaitingTurn } from "./part.ts";
+import type { AgentPart, OwnAgent, parts, WaitingTurn } from "./part.ts";
 import { AgentMcp, type McpHooks } from "./mcp.ts";
-import { CollectionFeature, type CollectionHooks } from "./rows/part.ts";
+import { RowsPart, type CollectionHooks } from "./rows/part.ts";
 import { AgentRuns } from "./runs/agent-runs.ts";
 import type { OwnTurns } from "./runs/own-turns.ts";
 import type { RunPolicy } from "./runs/run-policy.ts";
@@ -53,13 +53,13 @@ interface AgentStatics {
  */
 export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<State> {
   readonly host: AgentHost;
-  readonly features: Feature[] = [];
+  readonly features: AgentPart[] = [];
   /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
   readonly waiting = new Map<string, readonly WaitingTurn[]>();
   readonly state: StoredState<State>;
   readonly runs: AgentRuns;
   readonly mcp: AgentMcp;
-  readonly rows: CollectionFeature;
+  readonly rows: RowsPart;
   /** The turns of the agent, where it takes any. */
   turns: OwnTurns | undefined;
   readonly #agent: AgentPolicy<State>;
@@ -84,7 +84,7 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
     this.state = new StoredState(host, this);
     this.runs = new AgentRuns(this, agent);
     this.mcp = new AgentMcp(this, agent);
-    this.rows = new CollectionFeature(this, agent);
+    this.rows = new RowsPart(this, agent);
     this.features.push(this.runs, this.mcp, this.rows);
   }
 

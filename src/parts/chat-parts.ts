@@ -23,7 +23,7 @@ import type { ContextState, SessionOp } from "../wire/session-frames.ts";
 import type { Caller } from "../door/authorize.ts";
 import { admitTurn, causeOfTurn, type TurnBounds } from "./cause.ts";
 import { type ChatRoom, sessionGround } from "../live/chat-room.ts";
-import { ChatFeature } from "./chat.ts";
+import { ChatPart } from "./chat.ts";
 import type { Connection } from "../door/connection.ts";
 import { runAs, sessionNow, withCause } from "./current.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -67,7 +67,7 @@ export class ChatParts implements TurnAgent {
   readonly #agent: ChatPolicy;
   readonly #base: ChatPolicy;
   readonly #repair: (part: Part, message: UIMessage) => Part;
-  readonly #feature: ChatFeature;
+  readonly #feature: ChatPart;
   readonly titles: Titles;
   readonly restore = new MediaRestore(() => filesOf(this.#own.host));
   /** Set by the class that answers, before anything is asked. */
@@ -95,7 +95,7 @@ export class ChatParts implements TurnAgent {
     this.#base = base;
     this.#repair = repair;
     const { host, features } = own;
-    this.#feature = new ChatFeature(
+    this.#feature = new ChatPart(
       own,
       () => this.#side,
       () => this.#servant,

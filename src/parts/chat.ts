@@ -23,7 +23,7 @@ import { type ChatDoor, sessionFor, TURN_ROUTES } from "../live/http/turns.ts";
 import { INBOX_ROUTES } from "../live/http/inbox.ts";
 import { TRANSCRIPT_ROUTES } from "../live/http/messages.ts";
 import { type Connection, socketOf } from "../door/connection.ts";
-import type { Feature } from "./part.ts";
+import type { AgentPart } from "./part.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type Route, type RouteTable, routeTable } from "../door/routes.ts";
 import { inPieces, LOOKED_AT_ONCE, newUserMessages } from "../turn/intake/pushed-messages.ts";
@@ -53,7 +53,7 @@ export const CHAT_ROUTES: readonly Route<ChatDoor & { readonly host: AgentHost }
 type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining" | "features" | "connections">;
 
 /** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
-export class ChatFeature implements Feature {
+export class ChatPart implements AgentPart {
   readonly #own: ChatOwner;
   readonly #side: () => AgentSide;
   readonly #servant: () => SessionServant | undefined;

@@ -3,7 +3,7 @@ import { hasMcpServers } from "../toolbox/mcp/client/server-record.ts";
 import { mcpFrame } from "../toolbox/mcp/client/state.ts";
 import type { McpOAuthProvider } from "../toolbox/mcp/oauth/own-provider.ts";
 import { currentAgent } from "./current.ts";
-import type { Feature, OwnAgent } from "./part.ts";
+import type { AgentPart, OwnAgent } from "./part.ts";
 import { type Route, type RouteTable, routeTable } from "../door/routes.ts";
 
 /** How long a turn waits for servers that are being connected, where the class only says that it does. */
@@ -29,7 +29,7 @@ export const MCP_ROUTES: readonly Route<McpClientManager>[] = [
 ];
 
 /** Joins MCP servers to an agent. There is no manager until somebody asks for one, or servers are stored. */
-export class AgentMcp implements Feature {
+export class AgentMcp implements AgentPart {
   readonly #own: OwnAgent;
   readonly #hooks: McpHooks;
   #manager: McpClientManager | undefined;

@@ -8,8 +8,8 @@ import type { Work } from "../work/work.ts";
 import { type ChannelHooks, checkChannels } from "../turn/step/channels.ts";
 import { authorize, type RequestCaller } from "../door/authorize.ts";
 import { runFor } from "./current.ts";
-import type { Feature, OwnAgent, parts } from "./part.ts";
-import { judgeOf, type Judging } from "./judge.ts";
+import type { AgentPart, OwnAgent, parts } from "./part.ts";
+import { judgeOf, type Judging } from "./authority.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type Route, type RouteTable, routeTable } from "../door/routes.ts";
 
@@ -24,7 +24,7 @@ interface MessengerPolicy extends Judging, ChannelHooks {
 const bodies = new WeakMap<Request, Uint8Array>();
 
 /** Where networks deliver. What they bring is judged one by one, as acts of those who said it. */
-export const MESSENGER_ROUTES: readonly Route<MessengerFeature>[] = [
+export const MESSENGER_ROUTES: readonly Route<MessengerPart>[] = [
   {
     method: "POST",
     shape: "messengers/{messenger}/webhook",
@@ -48,7 +48,7 @@ export const MESSENGER_ROUTES: readonly Route<MessengerFeature>[] = [
  * Joins messengers to an agent. Nothing of them is loaded before a class declares some, or something is to be delivered: an
  * agent without messengers costs nothing.
  */
-export class MessengerFeature implements Feature {
+export class MessengerPart implements AgentPart {
   readonly #agent: MessengerPolicy;
   readonly #base: MessengerPolicy;
   readonly #own: AgentParts<unknown>;

@@ -47,7 +47,7 @@ export interface OwnAgent {
  * Something that a class adds to the agent underneath it (chat is one). Each member is asked in the order of the
  * features; none may be slow but `frame` and the answers of `routes`.
  */
-export interface Feature {
+export interface AgentPart {
   /** What it has to do at a time. Asked only when the agent has rows. */
   readonly work?: Work;
   /** After `onStart`, before anything else is handled. What it throws fails the start. */

@@ -8,7 +8,7 @@ import type { DeliverTo } from "../store/delivery.ts";
 import { taskTable } from "../store/task.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { submitMessages } from "../turn/intake/submissions.ts";
-import type { Feature } from "./part.ts";
+import type { AgentPart } from "./part.ts";
 import type { AgentParts } from "./agent-parts.ts";
 
 /** After `getScheduledTasks()` has thrown at the start, how long until it is asked again. */
@@ -28,7 +28,7 @@ interface TaskDeclarer {
 }
 
 /** Joins scheduled tasks to their agent. An agent without tasks has no rows of them and is not asked for their times. */
-export class TaskFeature implements Feature {
+export class TasksPart implements AgentPart {
   readonly #own: AgentParts<unknown>;
   readonly #declarer: TaskDeclarer;
   #tasks: Tasks | undefined;

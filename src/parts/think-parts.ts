@@ -30,7 +30,7 @@ import type { SubmitOptions } from "../turn/intake/submissions.ts";
 import type { ChatParts } from "./chat-parts.ts";
 import { FilePoints } from "./files.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { TaskFeature } from "./tasks.ts";
+import { TasksPart } from "./tasks.ts";
 import { isToldLater } from "./runs/book-calls.ts";
 import type { RunBounds } from "./runs/lineage.ts";
 import { payersOf } from "./runs/run-payers.ts";
@@ -68,7 +68,7 @@ export class ThinkParts implements StepParts, TurnFacts {
   /** What ties files to messages. */
   readonly points: FilePoints;
   readonly background: BackgroundCalls;
-  readonly tasks: TaskFeature;
+  readonly tasks: TasksPart;
   readonly #lostFiles = new Set<string>();
   #loadFile: LoadFile | undefined;
   #ledger: Ledger | undefined;
@@ -93,7 +93,7 @@ export class ThinkParts implements StepParts, TurnFacts {
     features.push({ lend: (value) => (isAction(value) ? lendAction(value, this.actions.binding()) : undefined) });
     features.push({ halt: () => this.kit.halt(), left: () => this.kit.halt() });
     this.window = new ThinkContext(this);
-    this.tasks = new TaskFeature(own, {
+    this.tasks = new TasksPart(own, {
       declares: () => agent.getScheduledTasks !== base.getScheduledTasks,
       tasks: () => agent.getScheduledTasks(),
       timeZone: () => agent.getDefaultTimezone(),

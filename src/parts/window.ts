@@ -1,5 +1,5 @@
 import type { LanguageModel, ModelMessage } from "ai";
-import { BackgroundWork } from "../context/background.ts";
+import { BackgroundWork } from "../context/summary-ahead.ts";
 import { BoundOutputs, outputBound } from "../context/bound-shown.ts";
 import type { LiveState } from "../context/carried.ts";
 import type { CompactionJob, CompactionOutcome } from "../context/compaction-job.ts";

@@ -4,7 +4,7 @@ import { type Random, seeded } from "../../test/support/seeded.ts";
 import type { Sql } from "../port.ts";
 import { overdueQuestions } from "../store/tool-call.ts";
 import { CallBook, type CallRow } from "./call-book.ts";
-import { mayRun } from "./may-run.ts";
+import { mayRun } from "./call-move.ts";
 
 // Any order of events, with any of them undone: what the book says happened is what did happen, and only what may.
 

@@ -25,9 +25,9 @@ import {
   toolCallsOf,
   trimToolCalls,
 } from "../store/tool-call.ts";
-import type { RecordedDecision } from "./call-approval.ts";
+import type { RecordedDecision } from "./decision-record.ts";
 import type { ReplayPolicy } from "./define.ts";
-import { mayRun } from "./may-run.ts";
+import { mayRun } from "./call-move.ts";
 import type { ParkedQuestion, ResumedCall } from "./park.ts";
 
 /** What a call has parked for, as it is stored. */

@@ -1,7 +1,7 @@
 // An agent that summarises in the background, in a process that ends with any promise that nobody owns. The summary
 // comes only after what ends the agent.
 import { Think } from "../../src/agent/think.ts";
-import { subscribe } from "../../src/host/node/channels.ts";
+import { subscribe } from "../../src/host/node/publish-events.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";

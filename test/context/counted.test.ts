@@ -78,7 +78,7 @@ test.each([
     },
     "no vocabulary",
   ],
-  ["is no counter", (): TextCounter => () => Number.NaN, "said NaN"],
+  ["is no counter", (): TextCounter => () => Number.NaN, "returned NaN"],
   [
     "cannot be had",
     () => {

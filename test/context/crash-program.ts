@@ -7,7 +7,7 @@ import type { Fact } from "perdure/testing";
 import { Think } from "../../src/agent/think.ts";
 import { contextOf } from "../../src/turn/step/step-run.ts";
 import { parts } from "../../src/parts/part.ts";
-import { subscribe } from "../../src/host/node/channels.ts";
+import { subscribe } from "../../src/host/node/publish-events.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";

@@ -9,7 +9,7 @@ import type { HostedAgentClass } from "perdure/host";
 import type { Host, HostOptions } from "perdure/node";
 import { Agent } from "../../src/agent/agent.ts";
 import { errorText } from "../../src/base/error.ts";
-import { subscribe } from "../../src/host/node/channels.ts";
+import { subscribe } from "../../src/host/node/publish-events.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { fastClock } from "./fast-clock.ts";
 import type { Call, Command } from "./drive.ts";

@@ -8,7 +8,7 @@ import { durableTool } from "perdure";
 import type { Fact, ScriptedCall } from "perdure/testing";
 import type { CompactionInfo } from "../../src/wire/session-types.ts";
 import { Think } from "../../src/agent/think.ts";
-import { subscribe } from "../../src/host/node/channels.ts";
+import { subscribe } from "../../src/host/node/publish-events.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";

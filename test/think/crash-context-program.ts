@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Session } from "perdure";
 import type { Fact } from "perdure/testing";
 import { Think } from "../../src/agent/think.ts";
-import { subscribe } from "../../src/host/node/channels.ts";
+import { subscribe } from "../../src/host/node/publish-events.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { AgentHost, ScheduledTaskContext, ScheduledTasks } from "perdure";
 import type { Fact } from "perdure/testing";
 import { Think } from "../../src/agent/think.ts";
-import { subscribe } from "../../src/host/node/channels.ts";
+import { subscribe } from "../../src/host/node/publish-events.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { countCalls } from "../../src/testing/count-calls.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";

@@ -11,7 +11,7 @@ import { Runtime } from "../runtime.ts";
 import { type AgentStub, createStub } from "../../stub.ts";
 import type { Storage } from "../storage.ts";
 import { asyncContext } from "./async-context.ts";
-import { publishTo } from "./channels.ts";
+import { publishTo } from "./publish-events.ts";
 import { openDiskStorage } from "./disk-storage.ts";
 import {
   atLeast,

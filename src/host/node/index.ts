@@ -23,4 +23,4 @@ export { memoryStorage } from "./memory-storage.ts";
 export type { Storage } from "../storage.ts";
 
 // Events
-export { subscribe } from "./channels.ts";
+export { subscribe } from "./publish-events.ts";

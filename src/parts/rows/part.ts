@@ -7,7 +7,7 @@ import { CollectionRows, type RowOutcome, type RowSource } from "./rows.ts";
 import { sendPage, unfollow } from "./pages.ts";
 import { type Collections, isMistake, rowError } from "./rules.ts";
 import type { Connection } from "../../door/connection.ts";
-import type { Feature, OwnAgent } from "../part.ts";
+import type { AgentPart, OwnAgent } from "../part.ts";
 
 /** What the collections ask of the class. */
 export interface CollectionHooks {
@@ -23,7 +23,7 @@ const ROW_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
 ]);
 
 /** Joins the collections to their agent: frames in, and what server code does with them. */
-export class CollectionFeature implements Feature {
+export class RowsPart implements AgentPart {
   readonly #own: OwnAgent;
   readonly #hooks: CollectionHooks;
   #opened: CollectionRows | undefined;

@@ -15,7 +15,7 @@ import {
   reopenAgentRun,
 } from "../../store/agent-run.ts";
 import { type Connection, socketOf } from "../../door/connection.ts";
-import type { Feature, OwnAgent } from "../part.ts";
+import type { AgentPart, OwnAgent } from "../part.ts";
 import type { ChildClass } from "../children.ts";
 import { closeCallsOf } from "./book-calls.ts";
 import { ChildLink } from "./child-link.ts";
@@ -62,7 +62,7 @@ interface Live extends HeardRun {
  * the child with the turn that does the work. The parent follows its open runs while it is in memory, and again after
  * every start: nothing that it missed is lost, because the child has it.
  */
-export class AgentRuns implements Feature, Work {
+export class AgentRuns implements AgentPart, Work {
   readonly #own: OwnAgent;
   readonly #agent: RunPolicy;
   readonly #live = new Map<string, Live>();

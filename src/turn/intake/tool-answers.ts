@@ -24,7 +24,7 @@ import { readMessage, readMessageIdentity } from "../../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../../store/session.ts";
 import { decideQuestion, overdueQuestions, settleToolCall, type ToolCallRow } from "../../store/tool-call.ts";
 import { openTurns, postponeTurn, readTurn, type TurnRow } from "../../store/turn.ts";
-import { noteDecision, type RecordedDecision } from "../../tool/call-approval.ts";
+import { noteDecision, type RecordedDecision } from "../../tool/decision-record.ts";
 import { CallBook } from "../../tool/call-book.ts";
 import { toolNamed } from "../../tool/define.ts";
 import type { ClientTool } from "../../wire/frames.ts";

@@ -22,7 +22,7 @@ import {
 import { MAIN_SESSION, ownerIdOf, readSessionLine } from "../../store/session.ts";
 import { boundPreview, withoutMedia } from "../../tool/bound-output.ts";
 import type { JudgedCall } from "../../tool/call-book.ts";
-import { approvalOf } from "../../tool/call-approval.ts";
+import { approvalOf } from "../../tool/decision-record.ts";
 import { toolNamed } from "../../tool/define.ts";
 import { type BackgroundEnd, describeEnd } from "../../tool/receipt.ts";
 import { type CallOutcome, type EndedCall, failedCall, ToolRunner } from "../../tool/runner.ts";
@@ -40,7 +40,7 @@ import {
   noteOf,
   toBackgroundCall,
 } from "./background-note.ts";
-import { fromStore, judge, type Judging, tellChanged, tellShown, toStore } from "./judge-result.ts";
+import { fromStore, judge, type Judging, tellChanged, tellShown, toStore } from "./show-result.ts";
 import {
   askedTurn,
   assemble,

@@ -1,6 +1,6 @@
 import type { Instructions, LanguageModel, ModelMessage, StopCondition, Tool, ToolSet } from "ai";
 import type { Identity } from "../../base/identity.ts";
-import type { BackgroundWork } from "../../context/background.ts";
+import type { BackgroundWork } from "../../context/summary-ahead.ts";
 import type { LiveState } from "../../context/carried.ts";
 import type { Compactor } from "../../context/compactor.ts";
 import type { LearnedFactors } from "../../context/learned.ts";

@@ -2,7 +2,7 @@ import type { ModelMessage, ToolSet, TypedToolCall } from "ai";
 import type { Identity } from "../../base/identity.ts";
 import type { ToolCall, ToolRules } from "../../tool/runner.ts";
 import { ask, isAsked } from "../policy.ts";
-import { judge, type Judging, tellChanged, tellShown } from "./judge-result.ts";
+import { judge, type Judging, tellChanged, tellShown } from "./show-result.ts";
 import type { PreparedTurn } from "./parts.ts";
 
 /** A turn whose calls they are. */

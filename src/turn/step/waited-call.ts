@@ -1,7 +1,7 @@
 import type { ModelMessage, Tool } from "ai";
 import { type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
-import { approvalOf } from "../../tool/call-approval.ts";
+import { approvalOf } from "../../tool/decision-record.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import type { ToolTurn } from "../../tool/park.ts";
 import { receiptOf } from "../../tool/receipt.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ToolCallStatus } from "../store/tool-call.ts";
-import { type CallMove, mayRun } from "./may-run.ts";
+import { type CallMove, mayRun } from "./call-move.ts";
 
 /** Every state, replay policy and kind of arguments. */
 test.each<[ToolCallStatus, "never" | "safe", "same" | "other", CallMove]>([

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type BackgroundOwner, BackgroundWork } from "./background.ts";
+import { type BackgroundOwner, BackgroundWork } from "./summary-ahead.ts";
 import { type CompactionOutcome, OTHER_WAY, type Prepared } from "./compaction-job.ts";
 
 type Result = Prepared | Extract<CompactionOutcome, { ok: false }>;

@@ -1,7 +1,7 @@
 import { errorText } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
 import type { Act, ActTarget, Ask, Caller, Judge, Refusal } from "../door/authorize.ts";
-import type { Feature } from "./part.ts";
+import type { AgentPart } from "./part.ts";
 import type { AgentParts } from "./agent-parts.ts";
 
 /** The app's own rule. */
@@ -27,8 +27,8 @@ export function judgeOf(agent: Judging, base: Judging, own: AgentParts<unknown>)
   };
 }
 
-/** What the features say, one after the other. */
-function consentOf(features: readonly Feature[], caller: Caller, ask: Ask, from = 0): Refusal | Promise<Refusal> {
+/** What the parts say, one after the other. */
+function consentOf(features: readonly AgentPart[], caller: Caller, ask: Ask, from = 0): Refusal | Promise<Refusal> {
   for (let at = from; at < features.length; at++) {
     const said = features[at]?.consents?.(caller, ask);
     if (said instanceof Promise) return said.then((refusal) => refusal ?? consentOf(features, caller, ask, at + 1));
