@@ -97,6 +97,20 @@ test("while a turn runs, what it was sent is not changed from outside", async ()
   expect(await agent.compact()).toMatchObject({ status: "done" });
 });
 
+test("while turns of several sessions run, each is protected, and one without a turn can be compacted", async () => {
+  const kit = await openSmall({ answer: ({ userText }) => (userText === "wait" ? { text: "x", hang: true } : "Yes.") });
+  await fill(kit, 2);
+  const agent = await kit.agent();
+  const [one, two, idle] = ["one", "two", "idle"].map((name) => agent.forkSession("main", { name }).id);
+  const turns = [one, two].map((session = "") => agent.runTurn({ input: "wait", session }).catch(() => undefined));
+  await expect.poll(() => kit.turns().filter((call) => shown(call).includes("wait")).length).toBe(2);
+  for (const session of [one, two])
+    await expect(agent.compact({ session })).rejects.toMatchObject(bad("bad_state", "running"));
+  expect(await agent.compact({ session: idle })).toMatchObject({ status: "done", session: idle });
+  agent.cancelAllChats();
+  await Promise.all(turns);
+});
+
 test("a compaction that a crash cut counts for nothing, and says so", async () => {
   const kit = await openSmall({ summary: () => ({ hang: "before" }) });
   await fill(kit, 2);
