@@ -1,122 +1,7 @@
-import { crashMatrix, crashRun, type CrashOutcome, type CrashScenario } from "perdure/testing";
-import { type FakeTelegram, fakeTelegram, type Program } from "perdure/testing";
-import { afterEach, expect, test } from "vitest";
-import { allFacts, env, every, expectCovered, MATRIX_MS, ofType } from "../crash/drive.ts";
-import { bundleProgram } from "../support/bundle-program.ts";
-import { seedCount } from "../support/seed-count.ts";
-import { seeded } from "../support/seeded.ts";
-import { type Ada, isOver, nextAct } from "./crash-ada.ts";
-import type { MessengerLook } from "./crash-program.ts";
-
-const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
-
-function scenario(more: Readonly<Record<string, string>> = {}): CrashScenario<MessengerLook> {
-  return {
-    program,
-    env: { ...env, ...more },
-    async finish(child) {
-      await child.send({ type: "look" });
-      return (await child.waitFor(({ type }) => type === "look")) as MessengerLook;
-    },
-    timeoutMs: 60_000,
-  };
-}
-
-interface Chat {
-  readonly fake: FakeTelegram;
-  readonly ada: Ada;
-  readonly timer: NodeJS.Timeout;
-}
-/** A Telegram for each folder: all lives of a run are at the same one. */
-const chats = new Map<string, Promise<Chat>>();
-
-/** @param times how often Telegram delivers each message */
-async function openChat(times: number): Promise<Chat> {
-  const fake = await fakeTelegram();
-  const person = { id: 7, first_name: "Ada" };
-  const ada: Ada = {
-    said: () => fake.seen(7, "person").map(({ text }) => text),
-    seen: () => fake.seen(7, "bot").map(({ id, text, buttons }) => ({ id: String(id), text, buttons })),
-    pressed: false,
-    says(text) {
-      const update = fake.says(7, person, text);
-      for (let i = 1; i < times; i++) setTimeout(() => fake.repeats(update), i * 150);
-    },
-    presses: (id) => void fake.presses(7, person, Number(id), "Approve"),
-  };
-  return { fake, ada, timer: setInterval(() => nextAct(ada), 10) };
-}
-
-afterEach(async () => {
-  for (const chat of chats.values()) {
-    const { fake, timer } = await chat;
-    clearInterval(timer);
-    await fake.close();
-  }
-  chats.clear();
-});
-
-function telegramScenario(more: Readonly<Record<string, string>> = {}, times = 1): CrashScenario<MessengerLook> {
-  const { finish, ...rest } = scenario({ NETWORK: "telegram", ...more });
-  const chatOf = (child: Program) => {
-    const chat = chats.get(child.dir) ?? openChat(times);
-    chats.set(child.dir, chat);
-    return chat;
-  };
-  const attach = async (child: Program) => {
-    const { fake } = await chatOf(child);
-    await child.waitFor(({ type }) => type === "asks");
-    await child.send({ url: fake.url });
-  };
-  return {
-    ...rest,
-    drive: attach,
-    resume: attach,
-    async finish(child, before) {
-      const { ada } = await chatOf(child);
-      while (!isOver(ada)) {
-        if ((await Promise.race([child.exited, new Promise((resolve) => setTimeout(resolve, 20))])) !== undefined)
-          throw new Error("The program is gone.");
-      }
-      const look = await finish(child, before);
-      return { ...look, seen: ada.seen().map(({ text }) => text) };
-    },
-  };
-}
-
-/** What Ada must see, whatever happened: the same messages in the same order. @returns what else stands there */
-function strays(seen: readonly string[], expected: readonly string[]): string[] {
-  let at = 0;
-  const others: string[] = [];
-  for (const [i, text] of seen.entries()) {
-    // Of two that are alike, the later one is the one that lives on.
-    if (text === expected[at] && seen[i + 1] !== text) at++;
-    else others.push(text);
-  }
-  expect(at, `seen: ${JSON.stringify(seen, null, 1)}`).toBe(expected.length);
-  return others;
-}
-
-function check(mayRepeat: boolean) {
-  return (outcome: CrashOutcome<MessengerLook>) => {
-    const { result } = outcome.after;
-    const expected = outcome.reference.result;
-    expect(ofType(allFacts(outcome), "failed")).toEqual([]);
-    const others = strays(result.seen, expected.seen);
-    // What may be there twice is the beginning of something, at most one per kill, and the rows say so.
-    expect(others.length).toBeLessThanOrEqual(mayRepeat ? outcome.before.lives.length : 0);
-    for (const one of others) expect(expected.seen.some((text) => text.startsWith(one))).toBe(true);
-    const repeated = result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice)).length;
-    expect(repeated).toBeGreaterThanOrEqual(others.length > 0 ? 1 : 0);
-    expect(repeated).toBeLessThanOrEqual(mayRepeat ? outcome.before.lives.length : 0);
-    expect(result.deliveries.every(({ state }) => state === "done")).toBe(true);
-    // One turn each, and one that went on after the yes.
-    expect(result.inbound).toBe(3);
-    expect(result.turns).toBe(expected.turns);
-    expect(result.ran).toBe(1);
-    expect(result.calls).toBeLessThanOrEqual(expected.calls + outcome.before.lives.length);
-  };
-}
+import { crashMatrix } from "perdure/testing";
+import { expect, test } from "vitest";
+import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { check, CUT_CALLS, killedIn, scenario } from "./crash-kit.ts";
 
 test("a conversation at a messenger that can be asked, killed after every commit", { timeout: MATRIX_MS }, async () => {
   const matrix = await crashMatrix({ ...scenario({ FINDS: "1" }), check: check(false), slack: 20 });
@@ -133,49 +18,17 @@ test("the same at one that cannot be asked", { timeout: MATRIX_MS }, async () =>
   expectCovered(matrix, 30);
 });
 
-test("the same at Telegram, by polling", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix({ ...telegramScenario(), check: check(true), slack: 20 });
-  expect(matrix.reference.result.seen).toHaveLength(7);
-  expectCovered(matrix, 30);
-});
-
-test(
-  "each message delivered ten times, and the process killed at random meanwhile",
-  { timeout: MATRIX_MS },
-  async () => {
-    const reference = await crashRun({ ...telegramScenario(), deaths: [] });
-    for (let seed = 1; seed <= seedCount(10, 2); seed++) {
-      const random = seeded(seed);
-      const deaths = Array.from({ length: 4 }, () => ({ commit: 1 + random(25) }));
-      const { died, result } = await crashRun({ ...telegramScenario({}, 10), deaths });
-      const others = strays(result.seen, reference.result.seen);
-      expect(others.length, `seed ${seed}`).toBeLessThanOrEqual(died.length);
-      expect([result.inbound, result.turns, result.ran], `seed ${seed}`).toEqual([3, reference.result.turns, 1]);
-    }
-  },
-);
-
 test("killed three times in a row", { timeout: MATRIX_MS }, async () => {
   const again = { again: [2, 3], points: every(11, 3), slack: 20 };
   const { killed } = await crashMatrix({ ...scenario({ FINDS: "1" }), check: check(false), ...again });
   expect(killed.length).toBeGreaterThan(1);
 });
 
-test.each(["create:1", "create:3", "create:4", "create:5", "edit:1", "edit:2"])(
+test.each(CUT_CALLS)(
   "killed when the network has done %s and nobody has heard of it",
   { timeout: MATRIX_MS },
   async (KILL_IN) => {
-    const networks = { asked: { FINDS: "1" }, silent: { FINDS: "0" }, telegram: {} };
-    for (const [name, own] of Object.entries(networks)) {
-      const open = name === "telegram" ? telegramScenario : scenario;
-      const died = { when: (child: { exited: Promise<unknown> }) => child.exited };
-      const reference = await crashRun({ ...open(own), deaths: [] });
-      const run = await crashRun({ ...open({ ...own, KILL_IN }), deaths: [died] });
-      const others = strays(run.result.seen, reference.result.seen);
-      expect(others.length).toBeLessThanOrEqual(name !== "asked" && KILL_IN.startsWith("create") ? 1 : 0);
-      for (const one of others) expect(reference.result.seen.some((text) => text.startsWith(one))).toBe(true);
-      expect(run.result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice)).length).toBe(others.length);
-      expect(run.result.ran).toBe(1);
-    }
+    await killedIn(KILL_IN, scenario, { FINDS: "1" }, false);
+    await killedIn(KILL_IN, scenario, { FINDS: "0" }, true);
   },
 );

@@ -1,0 +1,36 @@
+import { crashMatrix, crashRun } from "perdure/testing";
+import { expect, test } from "vitest";
+import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { seedCount } from "../support/seed-count.ts";
+import { seeded } from "../support/seeded.ts";
+import { check, CUT_CALLS, killedIn, strays, telegramScenario } from "./crash-kit.ts";
+
+test("a conversation at Telegram, by polling, killed after every commit", { timeout: MATRIX_MS }, async () => {
+  const matrix = await crashMatrix({ ...telegramScenario(), check: check(true), slack: 20, concurrency: 4 });
+  expect(matrix.reference.result.seen).toHaveLength(7);
+  expectCovered(matrix, 30);
+});
+
+test(
+  "each message delivered ten times, and the process killed at random meanwhile",
+  { timeout: MATRIX_MS },
+  async () => {
+    const reference = await crashRun({ ...telegramScenario(), deaths: [] });
+    for (let seed = 1; seed <= seedCount(10, 2); seed++) {
+      const random = seeded(seed);
+      const deaths = Array.from({ length: 4 }, () => ({ commit: 1 + random(25) }));
+      const { died, result } = await crashRun({ ...telegramScenario({}, 10), deaths });
+      const others = strays(result.seen, reference.result.seen);
+      expect(others.length, `seed ${seed}`).toBeLessThanOrEqual(died.length);
+      expect([result.inbound, result.turns, result.ran], `seed ${seed}`).toEqual([3, reference.result.turns, 1]);
+    }
+  },
+);
+
+test.each(CUT_CALLS)(
+  "killed when Telegram has done %s and nobody has heard of it",
+  { timeout: MATRIX_MS },
+  async (KILL_IN) => {
+    await killedIn(KILL_IN, telegramScenario, {}, true);
+  },
+);
