@@ -8,7 +8,7 @@ import { answer, text, user } from "./paths.ts";
 import { marksIn, MOODS, World } from "./chance.ts";
 import { checkRequest } from "./requests.ts";
 
-const SEEDS = seedsOf(1_200, 36);
+const SEEDS = seedsOf(600, 36);
 const OPS = 9;
 
 const WEIGHTS = {
