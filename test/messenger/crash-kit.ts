@@ -118,7 +118,7 @@ export function check(mayRepeat: boolean) {
 }
 
 /** The process is killed in the middle of a call of the network, which has done what it was asked. */
-export async function killedIn(
+export async function expectKilledIn(
   KILL_IN: string,
   open: (more: Readonly<Record<string, string>>) => CrashScenario<MessengerLook>,
   own: Readonly<Record<string, string>>,

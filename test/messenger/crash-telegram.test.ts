@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { seedCount } from "../support/seed-count.ts";
 import { seeded } from "../support/seeded.ts";
-import { check, CUT_CALLS, killedIn, strays, telegramScenario } from "./crash-kit.ts";
+import { check, CUT_CALLS, expectKilledIn, strays, telegramScenario } from "./crash-kit.ts";
 
 test("a conversation at Telegram, by polling, killed after every commit", { timeout: MATRIX_MS }, async () => {
   const matrix = await crashMatrix({ ...telegramScenario(), check: check(true), slack: 20, concurrency: 4 });
@@ -31,6 +31,6 @@ test.each(CUT_CALLS)(
   "killed when Telegram has done %s and nobody has heard of it",
   { timeout: MATRIX_MS },
   async (KILL_IN) => {
-    await killedIn(KILL_IN, telegramScenario, {}, true);
+    await expectKilledIn(KILL_IN, telegramScenario, {}, true);
   },
 );

@@ -1,7 +1,7 @@
 import { crashMatrix } from "perdure/testing";
 import { expect, test } from "vitest";
 import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
-import { check, CUT_CALLS, killedIn, scenario } from "./crash-kit.ts";
+import { check, CUT_CALLS, expectKilledIn, scenario } from "./crash-kit.ts";
 
 test("a conversation at a messenger that can be asked, killed after every commit", { timeout: MATRIX_MS }, async () => {
   const matrix = await crashMatrix({ ...scenario({ FINDS: "1" }), check: check(false), slack: 20 });
@@ -28,7 +28,7 @@ test.each(CUT_CALLS)(
   "killed when the network has done %s and nobody has heard of it",
   { timeout: MATRIX_MS },
   async (KILL_IN) => {
-    await killedIn(KILL_IN, scenario, { FINDS: "1" }, false);
-    await killedIn(KILL_IN, scenario, { FINDS: "0" }, true);
+    await expectKilledIn(KILL_IN, scenario, { FINDS: "1" }, false);
+    await expectKilledIn(KILL_IN, scenario, { FINDS: "0" }, true);
   },
 );
