@@ -155,6 +155,8 @@ export interface Channel {
     perPlaceMs(place: Place): number;
     /** Of all places together. */
     readonly perSecond: number;
+    /** Places of one name share their pace, and are called one after another. Default: each thread is one. */
+    lane?(place: Place): string;
   };
   /** Who the agent is there. Asked once per life. */
   self(signal: AbortSignal): Promise<Self>;

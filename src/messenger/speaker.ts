@@ -68,7 +68,8 @@ export class Speaker {
     if (channel === undefined)
       return { ok: false, kind: "refused", error: `There is no messenger "${messenger}" any more.` };
     const line = this.#lineOf(messenger);
-    const lane = this.#laneOf(line, call.place.thread);
+    const name = channel.pace.lane?.(call.place) ?? call.place.thread;
+    const lane = this.#laneOf(line, name);
     const isPreview = call.op === "edit" && call.preview;
     if (isPreview && (lane.busy !== undefined || this.#wait(line, lane) > 0)) return LATER;
     const before = lane.busy;
@@ -82,7 +83,7 @@ export class Speaker {
       line.nextAt = Math.max(now, line.nextAt) + Math.ceil(1000 / channel.pace.perSecond);
       // Also when it fails: networks count what they refuse.
       if (call.op !== "find") lane.freeAt = Math.max(lane.freeAt, now + channel.pace.perPlaceMs(call.place));
-      return this.#make(channel, line, lane, call);
+      return this.#make(channel, line, lane, name, call);
     })();
     lane.busy = mine;
     try {
@@ -105,7 +106,7 @@ export class Speaker {
     return 0;
   }
 
-  async #make(channel: Channel, line: Line, lane: Lane, call: SpeakCall): Promise<SpeakResult> {
+  async #make(channel: Channel, line: Line, lane: Lane, name: string, call: SpeakCall): Promise<SpeakResult> {
     const deadline = new AbortController();
     const late = new ChannelError("unknown", "The network did not answer in time.");
     const cancel = this.#clock.after(CALL_MS, () => deadline.abort(late));
@@ -119,7 +120,7 @@ export class Speaker {
     } catch (thrown) {
       if (this.#halt.signal.aborted) throw thrown;
       const error = asChannelError(thrown);
-      if (error.kind === "rate") this.#rated(line, lane, call.place.thread, error.retryAfterMs ?? LONGEST_WAIT_MS);
+      if (error.kind === "rate") this.#rated(line, lane, name, error.retryAfterMs ?? LONGEST_WAIT_MS);
       const { retryAfterMs } = error;
       return {
         ok: false,
@@ -150,14 +151,14 @@ export class Speaker {
     return line;
   }
 
-  #laneOf({ lanes }: Line, thread: string): Lane {
-    let lane = lanes.get(thread);
+  #laneOf({ lanes }: Line, name: string): Lane {
+    let lane = lanes.get(name);
     if (lane === undefined) {
       if (lanes.size >= MAX_PLACES) {
         const now = this.#clock.now();
         for (const [key, one] of lanes) if (one.busy === undefined && one.freeAt <= now) lanes.delete(key);
       }
-      lanes.set(thread, (lane = { freeAt: 0, busy: undefined }));
+      lanes.set(name, (lane = { freeAt: 0, busy: undefined }));
     }
     return lane;
   }
