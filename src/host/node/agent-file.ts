@@ -15,6 +15,10 @@ import { syncDirectory, WalSync } from "./wal-sync.ts";
 const READABLE_LENGTH = 40;
 /** SQLite's default. */
 const PAGE_BYTES = 4096;
+/** How long a log grows, in pages, before it is moved into the main file: SQLite's default. */
+const LOG_PAGES = 1000;
+/** How long it may grow within one commit, or without a sync. Then SQLite moves it, inside of the commit. */
+const MOST_LOG_PAGES = 4 * LOG_PAGES;
 
 /** Where an agent's database is, relative to the host's directory: readable first, unique by the hash of its id. */
 export function agentFileName(id: string): string {
@@ -47,6 +51,7 @@ export class DiskAgentFile implements AgentFile {
   readonly #maxBytes: number;
   readonly #wal: WalSync;
   #there: boolean | undefined;
+  #db: Database.Database | undefined;
 
   constructor(dir: string, id: string, spares: SpareFiles, maxBytes: number) {
     const name = agentFileName(id);
@@ -73,9 +78,10 @@ export class DiskAgentFile implements AgentFile {
       db.pragma("locking_mode = EXCLUSIVE");
       db.pragma("synchronous = NORMAL");
       db.pragma(`max_page_count = ${Math.max(1, Math.floor(this.#maxBytes / PAGE_BYTES))}`);
+      db.pragma(`wal_autocheckpoint = ${MOST_LOG_PAGES}`);
       migrate(plainSql(db));
       if (this.#isUntold) noteAgentId(plainSql(db), this.#id);
-      return db;
+      return (this.#db = db);
     } catch (thrown) {
       db.close();
       throw thrown;
@@ -84,9 +90,24 @@ export class DiskAgentFile implements AgentFile {
 
   async sync(): Promise<void> {
     await Promise.all([this.#wal.sync(), this.#spares.settle(this.#path)]);
+    if (logPages(this.#db) >= LOG_PAGES) setImmediate(() => this.#moveLog());
+  }
+
+  /**
+   * Moves the log into the main file. In a commit, where SQLite would do it by itself, everybody waits for both; here the
+   * log is on the disk already, and what waited for that has left.
+   */
+  #moveLog(): void {
+    if (logPages(this.#db) < LOG_PAGES) return;
+    try {
+      this.#db?.pragma("wal_checkpoint(PASSIVE)");
+    } catch {
+      // A full disk: the log goes on growing, as it does when SQLite moves it.
+    }
   }
 
   closed(): void {
+    this.#db = undefined;
     this.#wal.forget();
   }
 
@@ -103,6 +124,12 @@ export class DiskAgentFile implements AgentFile {
     this.#spares.take(this.#path);
     this.#there = true;
   }
+}
+
+/** How much of the log is not in the main file yet. */
+function logPages(db: Database.Database | undefined): number {
+  const [found] = (db?.pragma("wal_checkpoint(NOOP)") ?? []) as { log: number; checkpointed: number }[];
+  return found === undefined ? 0 : found.log - found.checkpointed;
 }
 
 /** Directories of some file systems are as small; what SQLite says about those is right. */
