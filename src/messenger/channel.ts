@@ -34,10 +34,23 @@ export interface Author {
   readonly isBot: boolean;
 }
 
-/** A file that somebody sent. The agent reads that there is one, and what it is called. */
+/**
+ * A file that somebody sent. It is stored with the message and told to the model: no address with a secret in it belongs here.
+ */
 export interface FileRef {
   readonly name: string;
   readonly mediaType: string;
+  /** What {@link Channel.fetchFile} finds it by, for as long as the network keeps it. Absent: it cannot be fetched. */
+  readonly id?: string;
+  /** In bytes, as the network says. */
+  readonly size?: number;
+}
+
+/** A file that the agent sends. */
+export interface SentFile {
+  readonly name: string;
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
 }
 
 /** A button that somebody pressed. */
@@ -149,6 +162,8 @@ export interface Channel {
     readonly buttonData: number;
     /** Whether a message can be changed. If not, an answer is sent when it is whole. */
     readonly editable: boolean;
+    /** The largest file that can be sent, in bytes. Absent: as large as it may be. */
+    readonly file?: number;
   };
   readonly pace: {
     /** Between two calls at one place. */
@@ -173,7 +188,11 @@ export interface Channel {
   listen?(accept: (input: unknown) => Promise<void>, cursor: Cursor, signal: AbortSignal): Promise<void>;
   create(place: Place, content: Content, key: string, signal: AbortSignal): Promise<Sent>;
   edit(place: Place, id: string, content: Content, signal: AbortSignal): Promise<void>;
-  /** Whether a create of this key has happened. Absent: the network cannot be asked. */
+  /** A message that is a file. Absent: the network takes none; people read that there is one. */
+  sendFile?(place: Place, file: SentFile, key: string, signal: AbortSignal): Promise<Sent>;
+  /** The bytes of what somebody sent, as they come. Absent: people's files are named, and not read. */
+  fetchFile?(file: FileRef, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+  /** Whether a create, or a file, of this key has happened. Absent: the network cannot be asked. */
   find?(place: Place, key: string, since: number, signal: AbortSignal): Promise<Sent | "none" | "unknown">;
   /** Tells whoever pressed what came of it. */
   acknowledge?(press: Press, text: string, signal: AbortSignal): Promise<void>;

@@ -34,4 +34,5 @@ export type {
   Press,
   Self,
   Sent,
+  SentFile,
 } from "../messenger/channel.ts";

@@ -57,6 +57,8 @@ export type {
   FakeTelegramOptions,
   TelegramChat,
   TelegramFault,
+  TelegramFile,
+  TelegramFileKind,
   TelegramMessage,
   TelegramUpdate,
   TelegramUser,

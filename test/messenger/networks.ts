@@ -13,7 +13,12 @@ export function memory(finds: boolean): ConformanceNetwork {
     says: (text) => void network.says(thread, ADA, text),
     presses: (id, label) => void network.presses(thread, ADA, id, label),
     deletes: (id) => network.deletes(id),
-    seen: () => network.seen(thread, "agent").map(({ id, text }) => ({ id, text })),
+    sendsFile: (file, text) => void network.sends(thread, ADA, [file], text),
+    seen: () =>
+      network.seen(thread, "agent").map(({ id, text, file }) => ({
+        ...{ id, text },
+        ...(file !== undefined && { file: { ...file, bytes: new Uint8Array(Buffer.from(file.base64, "base64")) } }),
+      })),
     told: () => network.told.map(({ text }) => text),
     creates: () => network.calls.filter(({ op }) => op === "create").length,
     breaks: (how) => network.plan("create", how === "rate" ? { kind: how, retryAfterMs: 1000 } : { kind: how }),
@@ -31,7 +36,9 @@ export async function telegram(): Promise<ConformanceNetwork> {
     says: (text) => void fake.says(7, ada, text),
     presses: (id, label) => void fake.presses(7, ada, Number(id), label),
     deletes: (id) => fake.deletes(7, Number(id)),
-    seen: () => fake.seen(7, "bot").map(({ id, text }) => ({ id: String(id), text })),
+    sendsFile: (file, text) => void fake.sends(7, ada, file, { caption: text }),
+    seen: () =>
+      fake.seen(7, "bot").map(({ id, text, file }) => ({ id: String(id), text, ...(file !== undefined && { file }) })),
     told: () => fake.told.map(({ text }) => text),
     creates: () => fake.calls.filter(({ method }) => method === "sendMessage").length,
     breaks(how) {

@@ -138,8 +138,16 @@ function filesOf(message: Json): FileRef[] {
     (kind) => kind in message && !(kind === "document" && "animation" in message),
   );
   return kinds.map((kind) => {
-    const file = isRecord(message[kind]) ? message[kind] : {};
+    const told = message[kind];
+    // Of a picture there are several sizes, the largest last.
+    const last: unknown = Array.isArray(told) ? told.at(-1) : told;
+    const file = isRecord(last) ? last : {};
     const mediaType = typeof file.mime_type === "string" ? file.mime_type : (FILES[kind] ?? "");
-    return { name: typeof file.file_name === "string" ? file.file_name : kind, mediaType };
+    return {
+      name: typeof file.file_name === "string" ? file.file_name : kind,
+      mediaType,
+      ...(typeof file.file_id === "string" && { id: file.file_id }),
+      ...(typeof file.file_size === "number" && { size: file.file_size }),
+    };
   });
 }

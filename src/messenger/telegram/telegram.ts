@@ -3,9 +3,9 @@ import { sha256 } from "../../base/hash.ts";
 import { isRecord } from "../../base/json.ts";
 import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
 import { yesOrNo } from "../../base/yes-or-no.ts";
-import { type Channel, ChannelError, type Content, type Place, type Sent } from "../channel.ts";
+import { type Channel, ChannelError, type Content, type Place, type Sent, type SentFile } from "../channel.ts";
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
-import { telegramApi, type TelegramCall } from "./api.ts";
+import { telegramApi, type TelegramApi } from "./api.ts";
 import { ALLOWED_UPDATES, parseUpdate, threadOf } from "./parse.ts";
 import { render } from "./render.ts";
 
@@ -48,6 +48,10 @@ const GROUP_MS = 3_100;
 const PER_SECOND = 25;
 const POLL_SECONDS = 30;
 const MAX_TOLD = 200;
+/** What bots may send. */
+const FILE_BYTES = 50 * 1024 * 1024;
+/** Larger pictures, and those of other kinds, are documents. */
+const PHOTO_BYTES = 10 * 1024 * 1024;
 
 /** A bot at Telegram. @throws PerdureError `bad_config` for options that cannot work */
 export function telegramMessenger(options: TelegramMessengerOptions): MessengerDefinition {
@@ -71,25 +75,32 @@ function modeOf({ mode, secretToken, verifyWebhook }: TelegramMessengerOptions):
   return mode ?? (secretToken === undefined && verifyWebhook === undefined ? "polling" : "webhook");
 }
 
-function telegramChannel(options: TelegramMessengerOptions, call: TelegramCall): Channel {
+function telegramChannel(options: TelegramMessengerOptions, api: TelegramApi): Channel {
+  const { call } = api;
   const { token, userName, mentionOnReply = true, pace = {}, register } = options;
   /** Groups that have another number now. */
   const moved = new Map<number, number>();
-  const say = async (method: string, place: Place, params: object, signal: AbortSignal): Promise<unknown> => {
+  const say = async (
+    method: string,
+    place: Place,
+    params: object,
+    signal: AbortSignal,
+    wrap: (params: object) => object = (plain) => plain,
+  ): Promise<unknown> => {
     const { chat, topic } = chatOf(place);
     const where = (id: number) => ({ chat_id: id, ...(topic !== undefined && { message_thread_id: topic }) });
     try {
-      return await call(method, { ...where(moved.get(chat) ?? chat), ...params }, signal);
+      return await call(method, wrap({ ...where(moved.get(chat) ?? chat), ...params }), signal);
     } catch (thrown) {
       const to = thrown instanceof ChannelError && isRecord(thrown.cause) ? thrown.cause.movedTo : undefined;
       if (typeof to !== "number" || moved.get(chat) === to) throw thrown;
       moved.set(chat, to);
-      return call(method, { ...where(to), ...params }, signal);
+      return call(method, wrap({ ...where(to), ...params }), signal);
     }
   };
   return {
     provider: "telegram",
-    limits: { text: TEXT_LIMIT, buttonData: BUTTON_BYTES, editable: true },
+    limits: { text: TEXT_LIMIT, buttonData: BUTTON_BYTES, editable: true, file: FILE_BYTES },
     pace: {
       perPlaceMs: ({ dm }) => (dm ? (pace.directMs ?? DIRECT_MS) : (pace.groupMs ?? GROUP_MS)),
       perSecond: pace.perSecond ?? PER_SECOND,
@@ -103,12 +114,27 @@ function telegramChannel(options: TelegramMessengerOptions, call: TelegramCall):
     },
     parse: (input, self) => parseUpdate(input, self, mentionOnReply),
     async create(place, content, _key, signal): Promise<Sent> {
-      const { replyTo } = place;
-      const reply = { message_id: Number(replyTo), allow_sending_without_reply: true };
-      const params = { ...contentOf(content), ...(replyTo !== undefined && { reply_parameters: reply }) };
-      const sent = await say("sendMessage", place, params, signal);
-      if (!isRecord(sent)) throw new ChannelError("unknown", "Telegram (sendMessage): it gave no number.");
-      return { id: String(sent.message_id) };
+      const params = { ...contentOf(content), ...replyOf(place) };
+      return sentOf("sendMessage", await say("sendMessage", place, params, signal));
+    },
+    async sendFile(place, file, _key, signal): Promise<Sent> {
+      const send = async ({ method, field }: SendAs): Promise<Sent> =>
+        sentOf(method, await say(method, place, replyOf(place), signal, (params) => formOf(params, field, file)));
+      const as = sendAs(file);
+      try {
+        return await send(as);
+      } catch (thrown) {
+        // It was surely not sent: as it is, it is taken whatever it holds.
+        const isOdd = thrown instanceof ChannelError && thrown.kind === "refused" && ODD.test(thrown.message);
+        if (as === DOCUMENT || !isOdd) throw thrown;
+        return send(DOCUMENT);
+      }
+    },
+    async fetchFile({ id }, signal) {
+      const file = await call("getFile", { file_id: id }, signal);
+      if (!isRecord(file) || typeof file.file_path !== "string")
+        throw new ChannelError("refused", "Telegram (getFile): it does not say where the file is.");
+      return api.read(file.file_path, signal);
     },
     async edit(place, id, content, signal) {
       const { thread, dm } = place;
@@ -120,7 +146,7 @@ function telegramChannel(options: TelegramMessengerOptions, call: TelegramCall):
     },
     ...(modeOf(options) === "polling" && {
       listen: (accept: (input: unknown) => Promise<void>, _cursor: unknown, signal: AbortSignal) =>
-        poll(call, accept, signal, options.mode === "polling"),
+        poll(api, accept, signal, options.mode === "polling"),
     }),
     ...(modeOf(options) === "webhook" && {
       verify: (request: Request, body: Uint8Array) => verify(options, request, body),
@@ -141,7 +167,7 @@ function telegramChannel(options: TelegramMessengerOptions, call: TelegramCall):
  * of it has to be kept: who begins anew asks for all that Telegram has not forgotten, and knows what is known.
  */
 async function poll(
-  call: TelegramCall,
+  { call }: TelegramApi,
   accept: (input: unknown) => Promise<void>,
   signal: AbortSignal,
   takesOver: boolean,
@@ -188,6 +214,40 @@ function chatOf({ thread }: Place): { readonly chat: number; readonly topic: num
       `"${thread}" is no place at Telegram. They are called telegram:7, or telegram:7:2.`,
     );
   return { chat: Number(chat), topic: topic === undefined ? undefined : Number(topic) };
+}
+
+function replyOf({ replyTo }: Place) {
+  const reply = { message_id: Number(replyTo), allow_sending_without_reply: true };
+  return replyTo === undefined ? {} : { reply_parameters: reply };
+}
+
+function sentOf(method: string, sent: unknown): Sent {
+  if (!isRecord(sent)) throw new ChannelError("unknown", `Telegram (${method}): it gave no number.`);
+  return { id: String(sent.message_id) };
+}
+
+interface SendAs {
+  readonly method: string;
+  readonly field: string;
+}
+const DOCUMENT: SendAs = { method: "sendDocument", field: "document" };
+/** Telegram looks into what it shows by itself, and says so when it cannot. */
+const ODD = /PHOTO_|IMAGE_|VIDEO_|AUDIO_|wrong type|can't be|failed to process/i;
+
+function sendAs({ mediaType, bytes }: SentFile): SendAs {
+  if (/^image\/(jpeg|png|webp)$/i.test(mediaType) && bytes.length <= PHOTO_BYTES)
+    return { method: "sendPhoto", field: "photo" };
+  if (/^video\/mp4$/i.test(mediaType)) return { method: "sendVideo", field: "video" };
+  if (/^audio\/(mpeg|mp4)$/i.test(mediaType)) return { method: "sendAudio", field: "audio" };
+  return DOCUMENT;
+}
+
+function formOf(params: object, field: string, { name, mediaType, bytes }: SentFile): FormData {
+  const form = new FormData();
+  for (const [key, value] of Object.entries(params))
+    form.set(key, typeof value === "object" ? JSON.stringify(value) : String(value));
+  form.set(field, new Blob([new Uint8Array(bytes)], { type: mediaType }), name);
+  return form;
 }
 
 function contentOf({ text, plain, buttons = [] }: Content) {

@@ -4,9 +4,16 @@ import {
   type ChannelErrorKind,
   type MessengerEvent,
   type Place,
+  type SentFile,
 } from "../../messenger/channel.ts";
 import { ensure, eventually, same } from "../conformance/ensure.ts";
 import type { ConformanceCase } from "../host-conformance.ts";
+
+/** What is sent and fetched: more than a piece of it, and no text. */
+const FILE: SentFile = {
+  ...{ name: "a b.bin", mediaType: "application/octet-stream" },
+  bytes: Uint8Array.from({ length: 100_000 }, (_, i) => (i * 31 + (i >> 8)) % 256),
+};
 
 /** A network and a way to it, with one person who talks with the agent alone. */
 export interface ConformanceNetwork {
@@ -17,8 +24,10 @@ export interface ConformanceNetwork {
   /** Presses the button that says `label`. */
   presses(messageId: string, label: string): void;
   deletes(messageId: string): void;
-  /** What the person sees of the agent's messages, without its form. */
-  seen(): readonly { readonly id: string; readonly text: string }[];
+  /** The person sends a file, with these words. Absent: the network has no files. */
+  sendsFile?(file: SentFile, text: string): void;
+  /** What the person sees of the agent's messages, without its form; the bytes of those that are a file. */
+  seen(): readonly { readonly id: string; readonly text: string; readonly file?: SentFile }[];
   /** What the person was told after pressing. */
   told(): readonly string[];
   /** How many messages the network was asked to make. */
@@ -188,6 +197,52 @@ const CASES: Readonly<Record<string, Run>> = {
     same(network.seen().length, 0, "messages");
   },
 
+  async "a file that a person sends is told with the words, and its bytes are read by what it is told as"(network) {
+    const { channel } = network;
+    if (channel.fetchFile === undefined || network.sendsFile === undefined) return;
+    const events = listenTo(network);
+    network.sendsFile(FILE, "look");
+    await eventually(() => events.got.length > 0, "what was sent comes");
+    const [event] = events.got;
+    same([event?.kind, event?.text], ["message", "look"], "it is a message with the words");
+    const [told, ...more] = event?.files ?? [];
+    same([told?.name, told?.mediaType, told?.size, more.length], [FILE.name, FILE.mediaType, 100_000, 0], "the file");
+    ensure(told?.id !== undefined, "it has a name to fetch it by");
+    // It is stored, and may be asked for in another life.
+    const stored = JSON.parse(JSON.stringify(told)) as typeof told;
+    same([...(await readAll(await channel.fetchFile(stored, signal())))], [...FILE.bytes], "its bytes");
+    await events.stop();
+  },
+
+  async "a file that is not there any more fails, and no words of it hold an address"({ channel }) {
+    if (channel.fetchFile === undefined) return;
+    const file = { name: "gone", mediaType: "text/plain", id: "none-of-this-name" };
+    const failed = await errorOf(channel.fetchFile(file, signal()).then(readAll));
+    ensure(
+      failed?.kind === "gone" || failed?.kind === "refused",
+      `it fails as gone or refused, not as ${failed?.kind}`,
+    );
+    ensure(!/https?:/.test(failed?.message ?? ""), "its words hold no address");
+  },
+
+  async "a file is sent whole, by its name, and found by its key where the network can be asked"(network) {
+    const { channel, place } = network;
+    if (channel.sendFile === undefined) return;
+    const { id } = await channel.sendFile(place, FILE, "key-1", signal());
+    const [seen, ...more] = network.seen();
+    same([seen?.id, seen?.file?.name, more.length], [id, FILE.name, 0], "what is there");
+    same([...(seen?.file?.bytes ?? [])], [...FILE.bytes], "its bytes");
+    const found = await channel.find?.(place, "key-1", 0, signal());
+    if (typeof found === "object") same(found.id, id, "what is found");
+  },
+
+  async "a file whose sending was given up is not there"({ channel, place, ...network }) {
+    const over = AbortSignal.abort(new Error("given up"));
+    let failed = false;
+    await channel.sendFile?.(place, FILE, "key-1", over).catch(() => (failed = true));
+    same([failed, network.seen().length], [channel.sendFile !== undefined, 0], "whether it fails, and messages");
+  },
+
   async "a call that was given up does nothing"({ channel, place, ...network }) {
     const over = AbortSignal.abort(new Error("given up"));
     let failed = false;
@@ -198,6 +253,10 @@ const CASES: Readonly<Record<string, Run>> = {
 
 function signal(): AbortSignal {
   return new AbortController().signal;
+}
+
+async function readAll(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  return new Response(stream as ReadableStream<Uint8Array<ArrayBuffer>>).bytes();
 }
 
 async function errorOf(work: Promise<unknown>): Promise<ChannelError | undefined> {

@@ -30,7 +30,19 @@ export interface TelegramMessage {
   buttons: readonly { readonly text: string; readonly callback_data: string }[];
   readonly topic?: number;
   readonly replyTo?: number;
+  /** What it is a message of, if it is one. */
+  readonly file?: TelegramFile & { readonly kind: TelegramFileKind };
   deleted: boolean;
+}
+
+/** What a file is sent as. */
+export type TelegramFileKind = "document" | "photo" | "video" | "audio";
+
+/** A file, as somebody sends it. */
+export interface TelegramFile {
+  readonly name: string;
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
 }
 
 /** What is delivered to the bot. */
@@ -69,11 +81,14 @@ interface Answer {
 const TEXT_LIMIT = 4096;
 const BUTTON_BYTES = 64;
 const REDELIVERY_MS = 50;
+/** What bots may fetch. */
+const FETCHED_BYTES = 20 * 1024 * 1024;
 
 /**
  * A Bot API server on loopback, with people who talk, press and look at what stands there: {@link FakeTelegram.seen}. It keeps the
  * rules that bite: lengths, 64 bytes for a button, "message is not modified", one poller at a time and none beside a webhook,
- * deliveries that come again until they are answered with 200. What it says is from the public documentation. It knows no files.
+ * deliveries that come again until they are answered with 200, files of at most 20 MB for the bot. What it says is from the
+ * public documentation.
  */
 export class FakeTelegram {
   readonly token: string;
@@ -91,6 +106,7 @@ export class FakeTelegram {
   readonly #queue: TelegramUpdate[] = [];
   readonly #lastAt = new Map<number, number>();
   readonly #moved = new Map<number, number>();
+  readonly #files = new Map<string, TelegramFile>();
   #server: Server | undefined;
   #port = 0;
   #poller: ((isOver: boolean) => void) | undefined;
@@ -165,6 +181,30 @@ export class FakeTelegram {
     });
   }
 
+  /** Somebody sends a file. More `group`s of the same name are one gallery. */
+  sends(
+    chat: TelegramChat,
+    from: TelegramUser,
+    file: TelegramFile & { readonly kind?: TelegramFileKind },
+    { caption, group }: { readonly caption?: string; readonly group?: string } = {},
+  ): TelegramUpdate {
+    const { kind = file.mediaType.startsWith("image/") ? "photo" : "document", name, mediaType, bytes } = file;
+    const where = chatOf(chat);
+    const { id } = this.#store(where.id, "person", caption ?? "", { file: { kind, name, mediaType, bytes } });
+    const fileId = `file${this.#next++}`;
+    this.#files.set(fileId, { name, mediaType, bytes });
+    const sized = { file_id: fileId, file_size: bytes.length };
+    // Pictures have neither a name nor a type, and come in several sizes.
+    const told = kind === "photo" ? [{ file_id: "small" }, sized] : { ...sized, file_name: name, mime_type: mediaType };
+    return this.offers({
+      message: {
+        ...{ message_id: id, date: 1, chat: where, from, [kind]: told },
+        ...(caption !== undefined && { caption, caption_entities: entitiesOf(caption) }),
+        ...(group !== undefined && { media_group_id: group }),
+      },
+    });
+  }
+
   /** Somebody changes what was said. */
   edits(chat: TelegramChat, from: TelegramUser, id: number, text: string): TelegramUpdate {
     const where = chatOf(chat);
@@ -226,8 +266,10 @@ export class FakeTelegram {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
+    const [, path, fileId = ""] = /^\/file\/bot([^/]+)\/files\/(\w+)$/.exec(request.url ?? "") ?? [];
+    if (path !== undefined) return this.#serveFile(path, fileId, response);
     const [, token, method = ""] = /^\/bot([^/]+)\/(\w+)$/.exec(request.url ?? "") ?? [];
-    const params = JSON.parse(Buffer.concat(chunks).toString() || "{}") as Json;
+    const params = await paramsOf(request, Buffer.concat(chunks));
     this.calls.push({ method, params, at: this.#now() });
     const fault = this.#takeFault(method);
     if (fault?.kind === "lost-request") return void response.destroy();
@@ -240,6 +282,23 @@ export class FakeTelegram {
           : await this.#act(method, params);
     if (fault?.kind === "lost-answer") return void response.destroy();
     response.writeHead(answer.status, { "content-type": "application/json" }).end(JSON.stringify(answer.body));
+  }
+
+  /** Faults of `file` are faults of this. */
+  async #serveFile(token: string, fileId: string, response: ServerResponse): Promise<void> {
+    this.calls.push({ method: "file", params: { file_id: fileId }, at: this.#now() });
+    const fault = this.#takeFault("file");
+    if (fault?.kind === "held") await fault.until;
+    const file = token === this.token ? this.#files.get(fileId) : undefined;
+    const isLost = fault?.kind === "lost-answer" || fault?.kind === "lost-request";
+    if (fault?.kind === "answer" || file === undefined)
+      return void response.writeHead(fault?.kind === "answer" ? fault.status : 404).end();
+    response.writeHead(200, { "content-type": "application/octet-stream" });
+    // In pieces, as over a real line; a lost one breaks in the middle.
+    const half = Math.ceil(file.bytes.length / 2);
+    response.write(file.bytes.subarray(0, half));
+    if (isLost) return void setTimeout(() => response.destroy(), REDELIVERY_MS);
+    response.end(file.bytes.subarray(half));
   }
 
   #takeFault(method: string): TelegramFault | undefined {
@@ -269,6 +328,13 @@ export class FakeTelegram {
         return this.#send(params);
       case "editMessageText":
         return this.#edit(params);
+      case "sendDocument":
+      case "sendPhoto":
+      case "sendVideo":
+      case "sendAudio":
+        return this.#sendFile(method.slice(4).toLowerCase() as TelegramFileKind, params);
+      case "getFile":
+        return this.#getFile(String(params.file_id));
       case "answerCallbackQuery":
         this.told.push({ press: String(params.callback_query_id), text: String(params.text) });
         return ok(true);
@@ -289,6 +355,28 @@ export class FakeTelegram {
     message.entities = (params.entities as Json[] | undefined) ?? [];
     message.buttons = buttonsOf(params);
     return ok({ message_id: message.id, date: 1, chat: chatOf(chat), text: message.text });
+  }
+
+  #sendFile(kind: TelegramFileKind, params: Json): Answer {
+    const chat = Number(params.chat_id);
+    const file = params[kind] as TelegramFile | undefined;
+    const refused = this.#refusal(chat, { ...params, text: file === undefined ? "" : "file" });
+    if (refused !== undefined) return refused;
+    if (file === undefined) return error(400, "Bad Request: there is no file in the request");
+    const reply = params.reply_parameters as { message_id?: number } | undefined;
+    const message = this.#store(chat, "bot", "", {
+      ...{ file: { ...file, kind } },
+      ...(params.message_thread_id !== undefined && { topic: Number(params.message_thread_id) }),
+      ...(reply?.message_id !== undefined && { replyTo: reply.message_id }),
+    });
+    return ok({ message_id: message.id, date: 1, chat: chatOf(chat) });
+  }
+
+  #getFile(id: string): Answer {
+    const file = this.#files.get(id);
+    if (file === undefined) return error(400, "Bad Request: wrong file_id or the file is temporarily unavailable");
+    if (file.bytes.length > FETCHED_BYTES) return error(400, "Bad Request: file is too big");
+    return ok({ file_id: id, file_size: file.bytes.length, file_path: `files/${id}` });
   }
 
   #edit(params: Json): Answer {
@@ -385,7 +473,7 @@ export class FakeTelegram {
     chat: number,
     from: TelegramMessage["from"],
     text: string,
-    more: Pick<TelegramMessage, "topic" | "replyTo">,
+    more: Pick<TelegramMessage, "topic" | "replyTo" | "file">,
   ): TelegramMessage {
     const id = this.#next++;
     const message = { id, chat, from, text, versions: [text], entities: [], buttons: [], deleted: false, ...more };
@@ -420,6 +508,22 @@ function ok(result: unknown): Answer {
 
 function error(status: number, description: string, parameters?: Json): Answer {
   return { status, body: { ok: false, error_code: status, description, ...(parameters && { parameters }) } };
+}
+
+/** What a call says: JSON, or a form with a file. */
+async function paramsOf(request: IncomingMessage, body: Buffer): Promise<Json> {
+  const type = request.headers["content-type"] ?? "";
+  if (!type.startsWith("multipart/form-data")) return JSON.parse(body.toString() || "{}") as Json;
+  const params: Json = {};
+  const form = await new Response(new Uint8Array(body), { headers: { "content-type": type } }).formData();
+  for (const [key, value] of form) {
+    if (typeof value === "string") params[key] = /^[[{]/.test(value) ? (JSON.parse(value) as unknown) : value;
+    else
+      params[key] = {
+        ...{ name: value.name, mediaType: value.type, bytes: new Uint8Array(await value.arrayBuffer()) },
+      } satisfies TelegramFile;
+  }
+  return params;
 }
 
 function chatOf(chat: TelegramChat) {

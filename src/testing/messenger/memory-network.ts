@@ -1,6 +1,17 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { PerdureError } from "../../base/error.ts";
-import type { Channel, Content, Cursor, MessengerEvent, Place, Press, Self, Sent } from "../../messenger/channel.ts";
+import type {
+  Channel,
+  Content,
+  Cursor,
+  FileRef,
+  MessengerEvent,
+  Place,
+  Press,
+  Self,
+  Sent,
+  SentFile,
+} from "../../messenger/channel.ts";
 import { ChannelError } from "../../messenger/channel.ts";
 
 /** A message as people at the network see it, with all that it ever showed. */
@@ -12,6 +23,8 @@ export interface MemoryMessage {
   readonly versions: string[];
   buttons: { readonly label: string; readonly data: string }[];
   readonly key?: string;
+  /** What it is a message of, if it is one. The bytes are Base64. */
+  readonly file?: { readonly name: string; readonly mediaType: string; readonly base64: string };
   deleted: boolean;
 }
 
@@ -45,6 +58,8 @@ export interface MemoryNetworkOptions {
   /** Between two calls at one place. Default 0. */
   readonly paceMs?: number;
   readonly perSecond?: number;
+  /** The largest file that it takes, in bytes; 0: it takes and gives none. Default: any. */
+  readonly fileBytes?: number;
 }
 
 interface Stored {
@@ -53,8 +68,12 @@ interface Stored {
   messages: MemoryMessage[];
   told: { readonly press: string; readonly text: string }[];
   calls: { readonly op: string; readonly thread: string; readonly at: number }[];
+  /** What people sent, as Base64. */
+  files: Record<string, string>;
 }
 
+/** Files come in pieces of this. */
+const PIECE = 16_384;
 const SELF: Self = { id: "bot", userName: "memory_bot" };
 
 /**
@@ -65,7 +84,7 @@ const SELF: Self = { id: "bot", userName: "memory_bot" };
 export class MemoryNetwork {
   readonly #options: MemoryNetworkOptions;
   readonly #faults: { op: string; fault: MemoryFault; skip: number }[] = [];
-  #state: Stored = { next: 1, updates: [], messages: [], told: [], calls: [] };
+  #state: Stored = { next: 1, updates: [], messages: [], told: [], calls: [], files: {} };
   #woken = Promise.withResolvers<void>();
 
   constructor(options: MemoryNetworkOptions = {}) {
@@ -91,8 +110,8 @@ export class MemoryNetwork {
     return this.#state.told;
   }
 
-  /** What goes wrong with the next call of this kind, after `skip` others. */
-  plan(op: "create" | "edit" | "find" | "acknowledge", fault: MemoryFault, skip = 0): void {
+  /** What goes wrong with the next call of this kind, after `skip` others. `file`: one is sent, `fetch`: one is read. */
+  plan(op: "create" | "edit" | "find" | "acknowledge" | "file" | "fetch", fault: MemoryFault, skip = 0): void {
     this.#faults.push({ op, fault, skip });
   }
 
@@ -108,6 +127,22 @@ export class MemoryNetwork {
       ...{ kind: "message", keys: [`update:${id}`], thread, dm: true, messageId: id, text },
       ...{ author: { isBot: false, ...author }, mentioned: text.includes(`@${SELF.userName}`), files: [], ...more },
     });
+  }
+
+  /** Somebody sends files, with words or without. */
+  sends(
+    thread: string,
+    author: MemoryPerson,
+    files: readonly SentFile[],
+    text = "",
+    more: Partial<MessengerEvent> = {},
+  ): MessengerEvent {
+    const refs = files.map(({ name, mediaType, bytes }): FileRef => {
+      const id = this.#id("f");
+      this.#state.files[id] = Buffer.from(bytes).toString("base64");
+      return { name, mediaType, id, size: bytes.length };
+    });
+    return this.says(thread, author, text, { files: refs, ...more });
   }
 
   /** Presses the button that says `label` under a message of the agent. @throws when there is none */
@@ -144,15 +179,21 @@ export class MemoryNetwork {
   /** A way to the network for an agent. */
   channel(): Channel {
     const { textLimit = 4096, editable = true, buttonData = 64, paceMs = 0, perSecond = 1000, finds } = this.#options;
+    const { fileBytes = Number.POSITIVE_INFINITY } = this.#options;
     return {
       provider: "memory",
-      limits: { text: textLimit, buttonData, editable },
+      limits: { text: textLimit, buttonData, editable, ...(Number.isFinite(fileBytes) && { file: fileBytes }) },
       pace: { perPlaceMs: () => paceMs, perSecond },
       self: () => Promise.resolve(SELF),
       parse: (input) => [input as MessengerEvent],
       listen: (accept, cursor, signal) => this.#listen(accept, cursor, signal),
       create: (place, content, key, signal) => this.#create(place, content, key, signal),
       edit: (place, id, content, signal) => this.#edit(place, id, content, signal),
+      ...(fileBytes > 0 && {
+        sendFile: (place: Place, file: SentFile, key: string, signal: AbortSignal) =>
+          this.#sendFile(place, file, key, signal),
+        fetchFile: (file: FileRef, signal: AbortSignal) => this.#fetchFile(file, signal),
+      }),
       ...(finds === true && {
         find: (place: Place, key: string, _since: number, signal: AbortSignal) =>
           this.#call<Sent | "none">("find", place, signal, () => {
@@ -191,6 +232,33 @@ export class MemoryNetwork {
         ...{ id, thread, from: "agent", text, versions: [text], buttons: [...buttons], key, deleted: false },
       });
       return { id };
+    });
+  }
+
+  #sendFile(place: Place, { name, mediaType, bytes }: SentFile, key: string, signal: AbortSignal): Promise<Sent> {
+    return this.#call("file", place, signal, () => {
+      if (bytes.length > (this.#options.fileBytes ?? Number.POSITIVE_INFINITY))
+        throw new ChannelError("refused", "The file is too large.");
+      const id = this.#id("a");
+      const file = { name, mediaType, base64: Buffer.from(bytes).toString("base64") };
+      this.#state.messages.push({
+        ...{ id, thread: place.thread, from: "agent", text: "", versions: [], buttons: [], key, file, deleted: false },
+      });
+      return { id };
+    });
+  }
+
+  #fetchFile({ id = "" }: FileRef, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    return this.#call("fetch", { thread: "", dm: true }, signal, () => {
+      const base64 = this.#state.files[id];
+      if (base64 === undefined) throw new ChannelError("gone", "There is no such file.");
+      const bytes = new Uint8Array(Buffer.from(base64, "base64"));
+      return new ReadableStream<Uint8Array>({
+        start(stream) {
+          for (let at = 0; at < bytes.length; at += PIECE) stream.enqueue(bytes.subarray(at, at + PIECE));
+          stream.close();
+        },
+      });
     });
   }
 
