@@ -1,4 +1,6 @@
 import { PerdureError } from "../base/error.ts";
+import type { HostedAgentClass } from "../port.ts";
+import type { StateCall } from "./kept-state.ts";
 
 /*
  * The port to a network
@@ -103,12 +105,21 @@ export interface Content {
   readonly text: string;
   /** The network did not read it as it was written: it is sent as it is. */
   readonly plain?: boolean;
+  /** An empty list: it had some, and has none now. */
   readonly buttons?: readonly Button[];
 }
 
 /** A message that was made. */
 export interface Sent {
   readonly id: string;
+}
+
+/** What a channel is given when its agent starts. */
+export interface ChannelRoom {
+  /** What the client of a network keeps from one life to the next: rows of the agent. */
+  readonly state: StateCall;
+  /** The same in a child of the agent, which is made when it is asked. @throws PerdureError `unknown_agent` for a class that the host does not know */
+  stateIn(agentClass: HostedAgentClass, name: string): StateCall;
 }
 
 /** Where to go on reading. */
@@ -173,14 +184,23 @@ export interface Channel {
     /** Places of one name share their pace, and are called one after another. Default: each thread is one. */
     lane?(place: Place): string;
   };
+  /** The agent begins its life. Called before all else, once. */
+  open?(room: ChannelRoom): void;
   /** Who the agent is there. Asked once per life. */
   self(signal: AbortSignal): Promise<Self>;
   /** Judges a request to the webhook. A Response refuses it; undefined: it is genuine. */
   verify?(request: Request, body: Uint8Array): Promise<Response | undefined>;
   /** Pure: what a genuine body, update or envelope tells. Throws `bad_input` for what is none. */
   parse(input: unknown, self: Self): readonly MessengerEvent[];
-  /** What the body of a webhook is, for {@link Channel.parse}; or what it is answered with at once. */
-  read?(request: Request, body: Uint8Array): Promise<{ readonly input: unknown } | { readonly answer: Response }>;
+  /**
+   * What the body of a webhook is, for {@link Channel.parse}; or what it is answered with at once. One that finds out by itself
+   * what there is to store has it stored by `accept`, which resolves when it is, before it answers.
+   */
+  read?(
+    request: Request,
+    body: Uint8Array,
+    accept: (input: unknown) => Promise<void>,
+  ): Promise<{ readonly input: unknown } | { readonly answer: Response }>;
   /**
    * Reads what comes until `signal`: `accept` resolves when it is stored, and must be waited for before the network is told. One
    * that returns earlier has done what there was to do for this life.

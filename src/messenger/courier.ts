@@ -36,6 +36,8 @@ export interface DeliveryTerms extends DeliveryTexts {
   readonly groupPaceMs: number;
   /** What is first posted: the first text, a stand-in for it, or nothing before the answer is whole. */
   readonly first: "text" | "stand-in" | "whole";
+  /** What is made may be there twice, whatever is known of it. */
+  readonly repeats: boolean;
   /** Stands before what may be there twice. */
   readonly repeatedText: string;
   readonly giveUpAfterMs: number;
@@ -328,6 +330,7 @@ export class Courier implements Work {
     host.tx(() => {
       for (const part of close) closePart(host, part.delivery, part.n, part.end);
       intendPart(host, row.seq, { n, start, key, at: host.clock.now() });
+      if (terms.repeats) markMaybeTwice(host, row.seq);
     });
     await host.durable();
     const isFirst = n === 0;

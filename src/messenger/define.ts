@@ -6,7 +6,12 @@ import type { DeliveryTerms } from "./courier.ts";
 import type { Author, Channel, MessengerEvent, Place } from "./channel.ts";
 
 /** What a messenger can be made to answer. */
-export type RespondTo = "direct-message" | "mention" | "subscribed-thread";
+export type RespondTo =
+  | "direct-message"
+  | "mention"
+  | "subscribed-thread"
+  /** Presses of buttons that are not the agent's own questions. */
+  | "action";
 
 /** Which conversation something belongs to. */
 export type ConversationTarget =
@@ -82,6 +87,8 @@ export interface MessengerDefinition extends MessengerOptions {
   readonly channel: Channel;
   /** It reads what comes by itself, and needs no address that others can reach. */
   readonly listens: boolean;
+  /** What is between us and the network repeats calls by itself, so that every message may be there twice. */
+  readonly maybeTwice?: "always";
 }
 
 /** The messengers of an agent, by the names that the app gives them. */
@@ -122,8 +129,8 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
     if (maxChars !== undefined && !(maxChars >= LEAST_CHARS))
       throw fail(`has a \`delivery.maxChars\` below ${LEAST_CHARS}.`);
     for (const kind of definition.respondTo ?? [])
-      if (!["direct-message", "mention", "subscribed-thread"].includes(kind))
-        throw fail(`cannot respond to "${kind}": use "direct-message", "mention" or "subscribed-thread".`);
+      if (!["direct-message", "mention", "subscribed-thread", "action"].includes(kind))
+        throw fail(`cannot respond to "${kind}": use "direct-message", "mention", "subscribed-thread" or "action".`);
   }
   return messengers;
 }
@@ -140,7 +147,7 @@ export function pathOf(id: string, { path }: Pick<MessengerOptions, "path">): st
 }
 
 /** What has to be known to deliver at a messenger. */
-export function termsOf({ channel, delivery = {} }: MessengerDefinition): DeliveryTerms {
+export function termsOf({ channel, maybeTwice, delivery = {} }: MessengerDefinition): DeliveryTerms {
   const dm: Place = { thread: "", dm: true };
   return {
     provider: channel.provider,
@@ -152,6 +159,7 @@ export function termsOf({ channel, delivery = {} }: MessengerDefinition): Delive
     errorResponseText: delivery.errorResponseText ?? "Something went wrong. Please try again.",
     stoppedText: delivery.stoppedText ?? "(stopped)",
     emptyResponseText: delivery.emptyResponseText ?? "(no answer)",
+    repeats: maybeTwice === "always",
     repeatedText: delivery.repeatedText ?? "",
     giveUpAfterMs: delivery.giveUpAfterMs ?? DAY_MS,
     showTools: delivery.showTools ?? false,

@@ -4,9 +4,17 @@ import { yesOrNo } from "../base/yes-or-no.ts";
 import type { AgentHost, HostedAgentClass } from "../port.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import { findInbound, insertInbound, KEPT_MS, TRIM_EVERY, trimInbound } from "../store/inbound.ts";
-import { type Channel, ChannelError, messageKey, type MessengerEvent, type Place, type Self } from "./channel.ts";
+import {
+  type Channel,
+  ChannelError,
+  messageKey,
+  type MessengerEvent,
+  type Place,
+  type Press,
+  type Self,
+} from "./channel.ts";
 import { type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
-import { type Arrival, STOP_DATA, type Taken, TEXT_ANSWER } from "./reception.ts";
+import { type Arrival, isOwnButton, STOP_DATA, type Taken, TEXT_ANSWER } from "./reception.ts";
 import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
 
 /** What the front asks of the agent around it. */
@@ -85,7 +93,7 @@ export class Front {
     const refusal = await channel.verify(request, body);
     if (refusal !== undefined) return refusal;
     try {
-      const read = await channel.read(request, body);
+      const read = await channel.read(request, body, (input) => this.take(id, input));
       if ("answer" in read) return read.answer;
       await this.take(id, read.input);
       // Some networks show what they are answered with.
@@ -145,11 +153,15 @@ export class Front {
 
   async #handle(id: string, definition: MessengerDefinition, event: MessengerEvent): Promise<void> {
     const { host } = this.#deps;
-    const { channel } = definition;
     const { movedTo } = event;
     if (movedTo !== undefined) return host.tx(() => moveThread(host, id, event.thread, movedTo));
     if (event.author.isBot && definition.bots !== true) return;
     const known = host.blank ? undefined : readThread(host, id, event.thread);
+    const { press } = event;
+    if (press !== undefined && !isOwnButton(press.data) && definition.respondTo?.includes("action") === true) {
+      await this.#accept(id, definition, { ...event, text: `[button: ${press.data}]` }, known);
+      return this.#tell(definition, press, "");
+    }
     if (event.kind === "press") return void (await this.#press(id, definition, event, known));
     // An answer in words; what answers no question is a message like any other.
     const words = event.text.replace(/^@\w+\s+/, "").trim();
@@ -162,7 +174,16 @@ export class Front {
         await this.#deps.ask(known.target, isStop ? "stop" : "edit", arrivalOf(id, definition, event, known));
       return;
     }
-    if (!responds(definition, event, known)) return;
+    if (responds(definition, event, known)) await this.#accept(id, definition, event, known);
+  }
+
+  async #accept(
+    id: string,
+    definition: MessengerDefinition,
+    event: MessengerEvent,
+    known: ThreadRow | undefined,
+  ): Promise<void> {
+    const { channel } = definition;
     const refusal = await this.#refusal(id, definition, event);
     if (refusal !== undefined) return this.#refuse(id, definition, event, refusal);
     const thread = await this.#threadOf(id, definition, event, known);
@@ -206,14 +227,17 @@ export class Front {
       this.#deps.notice(id, { thread, dm: event.dm }, told, `answer:${messageKey(event)}`);
       return true;
     }
-    // The press is stored. Nobody else waits until whoever pressed was told, and that nobody could be told is no reason to have
-    // it again.
-    const telling = definition.channel.acknowledge?.(press, told, this.#halt.signal).catch((thrown: unknown) => {
+    this.#tell(definition, press, told);
+    return true;
+  }
+
+  /** The press is stored. Nobody waits until whoever pressed was told, and that nobody could be told is no reason to have it again. */
+  #tell({ channel }: MessengerDefinition, press: Press, told: string): void {
+    const telling = channel.acknowledge?.(press, told, this.#halt.signal).catch((thrown: unknown) => {
       const isLate = thrown instanceof ChannelError && (thrown.kind === "gone" || thrown.kind === "refused");
       if (!isLate && !this.#halt.signal.aborted) this.#deps.failed(thrown);
     });
     if (telling !== undefined) void this.#deps.host.keepAwake(telling);
-    return true;
   }
 
   async #refusal(

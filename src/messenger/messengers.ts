@@ -13,10 +13,11 @@ import {
   WEB,
 } from "../store/delivery.ts";
 import type { Work } from "../work/work.ts";
-import type { Place } from "./channel.ts";
+import type { ChannelRoom, Place } from "./channel.ts";
 import { Courier, type DeliveryTerms, hasDeliveries } from "./courier.ts";
 import { defineMessengers, type Messengers, termsOf } from "./define.ts";
 import { Front } from "./front.ts";
+import { runState, type StateOp } from "./kept-state.ts";
 import { type Arrival, type Asked, type MessengerContext, Reception, type ReceptionAgent } from "./reception.ts";
 import { Speaker, type SpeakCall, type SpeakResult } from "./speaker.ts";
 import { readThread, type ThreadTarget } from "./thread.ts";
@@ -38,6 +39,8 @@ export interface MessengerAgent extends ReceptionAgent {
 
 /** The method by which agents of one tree ask each other. */
 export const MESSENGER_CALL = "messengerCall";
+/** The method by which a child is asked for state that it keeps. */
+const STATE_CALL = "keptState";
 
 /** A delivery, as apps see it. Times are milliseconds since the epoch. */
 export interface Delivery {
@@ -125,6 +128,7 @@ export class AgentMessengers implements Work {
 
   #open(): void {
     const { host } = this.#agent;
+    for (const [id, { channel }] of Object.entries(this.#defined)) channel.open?.(this.#roomOf(id));
     this.#speaker = new Speaker(host.clock, (id) => this.#defined[id]?.channel);
     this.#front = new Front(
       {
@@ -142,6 +146,22 @@ export class AgentMessengers implements Work {
     for (const [id, { allow }] of Object.entries(this.#defined))
       if (allow === undefined) host.report(openToAll(id), { stage: "getMessengers" });
     this.#front.listen();
+  }
+
+  #roomOf(messenger: string): ChannelRoom {
+    const { host } = this.#agent;
+    return {
+      state: (op) => Promise.resolve().then(() => runState(host, messenger, op)),
+      stateIn: (agentClass, name) => {
+        // Also where no row is to be written: that the host knows the class is found out at once.
+        const className = host.classNameOf(agentClass);
+        const path: AgentPath = [...host.path, { className, name }];
+        return async (op) => {
+          host.tx(() => this.#agent.admit(agentClass, name));
+          return host.call(path, STATE_CALL, [messenger, op] satisfies [string, StateOp]);
+        };
+      },
+    };
   }
 
   // Work with a due time

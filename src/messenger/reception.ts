@@ -91,6 +91,9 @@ export interface MessengerContext {
 const MAX_SHOWN_INPUT = 600;
 /** What the button holds that stops an answer. */
 export const STOP_DATA = "s1";
+/** Whether a button is one of ours. */
+export const isOwnButton = (data: string): boolean => data === STOP_DATA || OWN_BUTTON.test(data);
+const OWN_BUTTON = /^p1([yn])([0-9a-z]+)\.([0-9a-f]+)$/;
 /** An answer to a question where there are no buttons. */
 export const TEXT_ANSWER = /^(yes|no)\s+([0-9a-z]{4})[.!]?$/i;
 /** Letters and digits that nobody takes for each other. */
@@ -272,14 +275,15 @@ export class Reception {
     const stored = (id: string) => chat.transcripts.of(row.session).get(id);
     if (row.kind === "notice") return { text: row.body ?? "", settled: true };
     if (row.kind === "question") return this.#asked(row, terms);
+    const { stopButton: label, buttonData } = terms;
+    const hasStop = label !== "" && buttonData > 0;
     if (row.outcome === null) {
       const { text, tool } = row.turnId === null ? { text: "" } : partialText(chat.host, row.turnId, stored);
-      const { stopButton: label, buttonData } = terms;
-      const buttons = label === "" || buttonData === 0 ? {} : { buttons: [{ label, data: STOP_DATA }] };
+      const buttons = hasStop ? { buttons: [{ label, data: STOP_DATA }] } : {};
       return { text, settled: false, ...(tool !== undefined && { tool }), ...buttons };
     }
     const answer = row.answerId === null ? undefined : stored(row.answerId);
-    return { text: endText(row.outcome, answer, terms), settled: true };
+    return { text: endText(row.outcome, answer, terms), settled: true, ...(hasStop && { buttons: [] }) };
   }
 
   /** Who said what where, of the turn that runs. */
@@ -299,7 +303,9 @@ export class Reception {
     const words = buttonData > 0 ? asks : `${asks}\n\nAnswer YES ${code} or NO ${code}.`;
     // What cannot be changed stays as it was asked; whoever answered is told.
     if (!isOpen && !editable) return { text: words, settled: true };
-    if (!isOpen) return { text: `${words}\n\n${call === undefined ? "" : decisionOf(call)}`.trim(), settled: true };
+    const gone = buttonData > 0 ? { buttons: [] } : {};
+    if (!isOpen)
+      return { text: `${words}\n\n${call === undefined ? "" : decisionOf(call)}`.trim(), settled: true, ...gone };
     const data = (approved: boolean) => `p1${approved ? "y" : "n"}${row.seq.toString(36)}.${row.secret ?? ""}`;
     const buttons: Button[] = [
       { label: "Approve", data: data(true) },
@@ -311,7 +317,7 @@ export class Reception {
   #findQuestion({ messenger, thread, data }: Asked) {
     const { host } = this.#agent.chat();
     if (host.blank) return undefined;
-    const [, button, seq = "", secret] = /^p1([yn])([0-9a-z]+)\.([0-9a-f]+)$/.exec(data) ?? [];
+    const [, button, seq = "", secret] = OWN_BUTTON.exec(data) ?? [];
     const [, said, code] = TEXT_ANSWER.exec(data) ?? [];
     const isIt = (one: DeliveryRow) =>
       button === undefined ? codeOf(one) === code?.toUpperCase() : one.secret === secret;

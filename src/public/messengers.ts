@@ -19,6 +19,13 @@ export type { ChannelContext, ChannelPolicy, Channels } from "../turn/step/chann
 export type { MessengerContext } from "../messenger/reception.ts";
 export type { DeliveryKind, DeliveryState, DeliverTo } from "../store/delivery.ts";
 
+// What clients of networks keep, in a child of its own
+export {
+  MessengerStateAgent,
+  MessengerStateAgent as ThinkMessengerStateAgent,
+} from "../agent/messenger-state-agent.ts";
+export type { StateCall, StateOp } from "../messenger/kept-state.ts";
+
 // The port to a network
 export { ChannelError } from "../messenger/channel.ts";
 export type {
@@ -26,6 +33,7 @@ export type {
   Button,
   Channel,
   ChannelErrorKind,
+  ChannelRoom,
   Content,
   Cursor,
   FileRef,

@@ -14,6 +14,7 @@ import { fiberCauseSchema, fiberSchema } from "./fiber.ts";
 import { fileBodySchema } from "./file-body.ts";
 import { fileSchema } from "./file.ts";
 import { inboundSchema } from "./inbound.ts";
+import { messengerStateSchema } from "./messenger-state.ts";
 import { messageIdentitySchema, messageSchema, messageTreeSchema } from "./message.ts";
 import { queueCauseSchema, queueSchema } from "./queue.ts";
 import { runLineageSchema, runSchema } from "./run.ts";
@@ -88,6 +89,7 @@ export const migrations: readonly Migration[] = [
   { id: 17, statements: deadlineSchema },
   { id: 18, statements: turnsOfSessionSchema },
   { id: 19, statements: [...inboundSchema, ...deliverySchema] },
+  { id: 20, statements: messengerStateSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

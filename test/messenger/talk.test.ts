@@ -1,3 +1,4 @@
+import type { MessengerDefinition } from "perdure/messengers";
 import { serverTool } from "../think/harness.ts";
 import { expect, test, vi } from "vitest";
 import { ADA, BEN, DM, openKit } from "./kit.ts";
@@ -250,4 +251,32 @@ test("a session for each thread instead of a child", async () => {
   kit.network.says("memory:8", BEN, "hello");
   await kit.until(() => expect([...kit.texts(), ...kit.texts("memory:8")]).toEqual(["Hello there.", "Hello there."]));
   expect(kit.lives).toHaveLength(1);
+});
+
+test("a button that is none of ours is a message where the messenger responds to actions, and nothing where it does not", async () => {
+  const press = { kind: "press", text: "", press: { id: "p1", data: "refund:7" } } as const;
+  const kit = await openKit({ respondTo: ["direct-message", "action"] });
+  const event = kit.network.says(DM, ADA, "", press);
+  kit.network.repeats(event);
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  expect(kit.model.calls.map(({ userText }) => userText)).toEqual(["[button: refund:7]"]);
+  const deaf = await openKit();
+  deaf.network.says(DM, ADA, "", press);
+  await deaf.until(() => expect(deaf.network.told).toHaveLength(1));
+  expect(deaf.model.calls).toEqual([]);
+});
+
+test("what repeats calls by itself makes every message one that may be there twice", async () => {
+  const kit = await openKit({
+    make: (Base) =>
+      class extends Base {
+        override async getMessengers() {
+          const { memory } = (await super.getMessengers()) as { memory: MessengerDefinition };
+          return { memory: { ...memory, maybeTwice: "always" as const } };
+        }
+      },
+  });
+  kit.network.says(DM, ADA, "hi");
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: true }]));
+  expect(kit.texts()).toEqual(["Hello there."]);
 });

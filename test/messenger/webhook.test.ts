@@ -1,4 +1,4 @@
-import { Think } from "perdure";
+import { type AgentHost, Think } from "perdure";
 import { type Channel, defineMessengers, messenger, type MessengerEvent } from "perdure/messengers";
 import { memoryStorage, serve } from "perdure/node";
 import { MemoryNetwork, scriptedModel } from "perdure/testing";
@@ -78,3 +78,55 @@ test("a body that cannot be read is refused, and does not come again for ever", 
   expect((await post("s", "{")).status).toBe(400);
   expect(network.calls).toEqual([]);
 });
+
+test("a channel that finds out by itself what there is to store answers in its own words, once that is stored", async () => {
+  const network = new MemoryNetwork();
+  let breaks = true;
+  const { channel, ...hook } = hookedBy(network, async (body, accept) => {
+    await accept(JSON.parse(body) as unknown);
+    return new Response("its own words");
+  });
+  class Talk extends Think {
+    override workspaceTools = false as const;
+    override getModel() {
+      return scriptedModel(() => "Hello there.");
+    }
+    override getMessengers() {
+      const allow = () => {
+        if (breaks) throw new Error("The disk is full.");
+        return true;
+      };
+      return defineMessengers({ memory: messenger(channel, { coalesceMs: 0, allow }) });
+    }
+    override onError() {}
+  }
+  const post = await hook.serve(Talk);
+  const event = network.says(DM, ADA, "hi");
+  expect((await post(event)).status).toBe(503);
+  breaks = false;
+  expect(await (await post(event)).text()).toBe("its own words");
+  expect((await post(event)).status).toBe(200);
+  await vi.waitFor(() => expect(network.seen(DM, "agent").map(({ text }) => text)).toEqual(["Hello there."]));
+});
+
+/** A network whose webhook is answered by this. */
+function hookedBy(
+  network: MemoryNetwork,
+  answer: (body: string, accept: (input: unknown) => Promise<void>) => Promise<Response>,
+) {
+  const { listen: _, ...rest } = network.channel();
+  const channel: Channel = {
+    ...rest,
+    verify: () => Promise.resolve(undefined),
+    read: async (_request, body, accept) => ({ answer: await answer(new TextDecoder().decode(body), accept) }),
+  };
+  return {
+    channel,
+    async serve(Talk: new (host: AgentHost) => Think) {
+      const host = await serve({ agents: { Talk }, storage: memoryStorage(), port: 0, signals: false, log: false });
+      onTestFinished(() => host.stop());
+      const url = `${host.url}/agents/talk/main/messengers/memory/webhook`;
+      return (event: unknown) => fetch(url, { method: "POST", body: JSON.stringify(event) });
+    },
+  };
+}
