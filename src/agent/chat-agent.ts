@@ -95,7 +95,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     const own = this[parts] as AgentParts<unknown>;
     const repair = (part: Part, message: UIMessage) => this.repairInterruptedToolPart(part, message);
     const chat = new ChatParts(own, this, ChatAgent.prototype, repair);
-    const messengers = new MessengerPart(own, this, ChatAgent.prototype, () => chat.chat);
+    const messengers = new MessengerPart(own, this, ChatAgent.prototype, chat);
     chat.turnOver = () => messengers.turnOver();
     own.features.push(messengers);
     Object.assign(own, { chat, messengers });

@@ -144,8 +144,19 @@ export interface AgentEvents {
   "delivery:failed": { delivery: string; messenger: string; thread: string; error: string };
   /** A message was sent again because nobody knows whether it was sent: its place may show it twice. */
   "delivery:repeated": { delivery: string; messenger: string; thread: string };
+  /** A file of an answer could not be sent; its place says so. */
+  "delivery:file-left": { delivery: string; messenger: string; thread: string; file: string; reason: string };
   /** Somebody at a messenger was not let in, or has said too much. Stored, and no turn. */
   "messenger:refused": { messenger: string; thread: string; by: string; reason: string };
+  /** A file that somebody sent was not read; the message says so to the model. */
+  "messenger:file-left": {
+    messenger: string;
+    thread: string;
+    by: string;
+    file: string;
+    mediaType: string;
+    reason: string;
+  };
   /** Nothing can be read from a messenger now; it is tried again. */
   "messenger:failed": { messenger: string; error: string };
   /** Somebody else reads what comes for the same token: another process, or a webhook. */

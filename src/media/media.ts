@@ -119,6 +119,18 @@ export class MediaMover {
     return own === undefined ? this.#deps.host.address : checkedAddress(own);
   }
 
+  /** Stores bytes for a message that is about to refer to them. @returns their name, and what the message says. */
+  async keep(bytes: Uint8Array, mediaType: string): Promise<{ readonly name: string; readonly url: string }> {
+    const { name } = await filesOf(this.#deps.host).put(bytes, mediaType, true);
+    return { name, url: `${this.#address}/files/${name}` };
+  }
+
+  /** A message refers to what was kept, in the caller's transaction. */
+  refer(name: string, seq: number): void {
+    noteAddress(this.#deps.host, this.#address);
+    filesOf(this.#deps.host).refer(name, seq);
+  }
+
   /** Moves what is large out of at most 64 messages of a session. @returns whether there may be more. */
   async pass(session: string): Promise<boolean> {
     const { host } = this.#deps;

@@ -6,6 +6,8 @@ import { isTerminal, toolName, toolParts, type UIMessage } from "../message/type
 import type { Sql } from "../port.ts";
 import { readChunks } from "../store/stream.ts";
 import { readTurn } from "../store/turn.ts";
+import { attachmentsOf } from "../tool/action-attachment.ts";
+import { isWorkspaceFile } from "./answer-files.ts";
 
 /** The words for ends that have none of their own. An empty text says nothing. */
 export interface DeliveryTexts {
@@ -42,8 +44,25 @@ export function partialText(
   return { text: textOf(message), ...(running !== undefined && { tool: toolName(running) }) };
 }
 
-/** What is said when the turn is over. */
-export function endText(outcome: string, answer: UIMessage | undefined, texts: DeliveryTexts): string {
+/**
+ * Which parts of an answer are messages of their own: files, and what was attached to it.
+ * @param renders the app says how attachments look; else only those that are files of the workspace are shown
+ */
+export function filesAt({ parts }: Pick<UIMessage, "parts">, renders: boolean): number[] {
+  return [...parts.entries()].flatMap(([at, part]) => {
+    const [attached] = attachmentsOf({ parts: [part] });
+    const isShown = part.type === "file" || (attached !== undefined && (renders || isWorkspaceFile(attached)));
+    return isShown ? [at] : [];
+  });
+}
+
+/** What is said when the turn is over. @param hasFiles what the answer has beside its words stands below */
+export function endText(
+  outcome: string,
+  answer: UIMessage | undefined,
+  texts: DeliveryTexts,
+  hasFiles: boolean,
+): string {
   const said = answer === undefined ? "" : textOf(answer);
   // A question stands below, and says what there is to say.
   const asks = answer !== undefined && toolParts(answer).some(({ state }) => state === "approval-requested");
@@ -51,5 +70,5 @@ export function endText(outcome: string, answer: UIMessage | undefined, texts: D
   if (outcome === "error") return end(texts.errorResponseText);
   if (outcome === "aborted") return end(texts.stoppedText);
   if (outcome === "skipped") return "";
-  return said === "" && !asks ? texts.emptyResponseText : said;
+  return said === "" && !asks && !hasFiles ? texts.emptyResponseText : said;
 }

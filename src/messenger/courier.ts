@@ -12,6 +12,7 @@ import {
   losePart,
   markMaybeTwice,
   nextDelivery,
+  notePartFile,
   openDeliveries,
   openDeliveriesAt,
   type PartRow,
@@ -23,7 +24,9 @@ import {
 } from "../store/delivery.ts";
 import type { Work } from "../work/work.ts";
 import type { DeliveryTexts } from "./answer-text.ts";
+import type { PartFile } from "./answer-files.ts";
 import type { Button, Content, Place } from "./channel.ts";
+import { callFor, type FileNote, type FileStep, nextFile, NOTHING, textFor, tooLargeFor } from "./file-step.ts";
 import { cutAt, partOf } from "./split.ts";
 import type { SpeakCall, SpeakResult } from "./speaker.ts";
 
@@ -45,6 +48,8 @@ export interface DeliveryTerms extends DeliveryTexts {
   /** Stands under an answer that is being written. */
   readonly stopButton: string;
   readonly editable: boolean;
+  /** The largest file that can be sent there; 0: none can. */
+  readonly fileBytes: number;
 }
 
 /** What a delivery shows now. */
@@ -57,6 +62,8 @@ export interface Said {
   readonly held?: boolean;
   /** What is being done meanwhile. */
   readonly tool?: string;
+  /** Which parts of the answer are messages of their own, below its words. */
+  readonly files?: readonly number[];
 }
 
 /** What a courier asks of its agent. */
@@ -67,6 +74,8 @@ interface CourierDeps {
   /** Undefined: there is no such messenger. */
   terms(messenger: string): Promise<DeliveryTerms | undefined>;
   said(row: DeliveryRow, terms: DeliveryTerms): Said;
+  /** What is sent for a part of the answer. */
+  file(row: DeliveryRow, at: number): Promise<PartFile>;
   /** Due times have changed. */
   changed(): void;
   stopped(): boolean;
@@ -111,7 +120,13 @@ type Move =
   | { readonly kind: "idle" }
   | { readonly kind: "wait"; readonly until: number }
   | { readonly kind: "unknown"; readonly row: DeliveryRow; readonly part: PartRow }
-  | { readonly kind: "step"; readonly row: DeliveryRow; readonly step: Step; readonly close: readonly ClosedPart[] };
+  | { readonly kind: "step"; readonly row: DeliveryRow; readonly step: Step; readonly close: readonly ClosedPart[] }
+  | {
+      readonly kind: "file";
+      readonly row: DeliveryRow;
+      readonly file: FileStep;
+      readonly close: readonly ClosedPart[];
+    };
 
 /** A message that shows all that it ever will, which is not stored yet. */
 interface ClosedPart {
@@ -123,6 +138,8 @@ interface ClosedPart {
 /** What is left to do about a delivery. */
 interface Plan {
   readonly step?: Step;
+  /** When all words are there. */
+  readonly file?: FileStep;
   readonly close: readonly ClosedPart[];
 }
 
@@ -229,6 +246,7 @@ export class Courier implements Work {
       if (move.kind === "idle") return undefined;
       if (move.kind === "wait") return move.until;
       if (move.kind === "unknown") await this.#ask(move.row, move.part, terms);
+      else if (move.kind === "file") await this.#takeFile(move, terms, place);
       else await this.#take(move, terms, place);
     }
   }
@@ -258,6 +276,7 @@ export class Courier implements Work {
       if (plan.step !== undefined && (!plan.step.preview || now >= place.previewAt))
         return { kind: "step", row, step: plan.step, close: [...close, ...plan.close] };
       if (plan.step !== undefined) poll = Math.min(poll, place.previewAt);
+      else if (plan.file !== undefined) return { kind: "file", row, file: plan.file, close: [...close, ...plan.close] };
       else if (said.settled) this.#end(row, said, plan.close);
       else {
         poll = Math.min(poll, now + POLL_MS);
@@ -289,6 +308,7 @@ export class Courier implements Work {
     const endFrom = (start: number) => cutAt(text, start, terms.textLimit) ?? (ends ? text.length : null);
     let from = 0;
     for (const part of parts) {
+      if (part.file !== null) continue;
       // A question is one message, whose words change when it is answered.
       const end = row.kind === "question" ? text.length : (part.end ?? endFrom(part.start));
       const step = stepOf(part.n, part.start, end, part.providerId);
@@ -303,6 +323,8 @@ export class Courier implements Work {
       from = end;
     }
     const hasMore = text.slice(from).trim() !== "";
+    const file = hasMore || !settled ? undefined : nextFile(parts, said.files ?? []);
+    if (file !== undefined) return { file, close };
     const standsIn = terms.first === "stand-in" && parts.length === 0 && !ends;
     const mayBegin = ends || (terms.first !== "whole" && row.kind === "answer");
     if (!mayBegin || (!hasMore && !standsIn)) return { close };
@@ -329,7 +351,7 @@ export class Courier implements Work {
     const key = newId("msg");
     host.tx(() => {
       for (const part of close) closePart(host, part.delivery, part.n, part.end);
-      intendPart(host, row.seq, { n, start, key, at: host.clock.now() });
+      intendPart(host, row.seq, { n, start, key, at: host.clock.now(), file: null });
       if (terms.repeats) markMaybeTwice(host, row.seq);
     });
     await host.durable();
@@ -343,6 +365,71 @@ export class Courier implements Work {
     const result = await this.#speak(row.messenger, call);
     this.#paced(place, where, terms);
     this.#done(row, step, undefined, result, terms);
+  }
+
+  /** Sends what stands beside the words of an answer; where that cannot be, its place says so. */
+  async #takeFile(
+    { row, file: step, close }: Extract<Move, { kind: "file" }>,
+    terms: DeliveryTerms,
+    place: PlaceState,
+  ): Promise<void> {
+    const { host } = this.#deps;
+    const { n, at } = step;
+    const part = step.left === undefined ? await this.#deps.file(row, at) : textFor(step.left);
+    if (this.#halted) return;
+    if (part.kind === "none")
+      return host.tx(() =>
+        notePartFile(host, row.seq, { n, start: at, at: host.clock.now(), file: NOTHING, sent: true }),
+      );
+    if (part.kind === "left") return this.#leave(row, step, part);
+    const left = tooLargeFor(part, terms.fileBytes);
+    if (left !== undefined) return this.#leave(row, step, left);
+    const { thread, dm } = JSON.parse(row.place) as Place;
+    const key = newId("msg");
+    const known: FileNote = step.left ?? { name: part.kind === "file" ? part.file.name : "" };
+    host.tx(() => {
+      for (const one of close) closePart(host, one.delivery, one.n, one.end);
+      intendPart(host, row.seq, { n, start: at, key, at: host.clock.now(), file: JSON.stringify(known) });
+      if (terms.repeats) markMaybeTwice(host, row.seq);
+    });
+    await host.durable();
+    const result = await this.#speak(row.messenger, callFor(part, terms, { thread, dm }, key));
+    this.#paced(place, { thread, dm }, terms);
+    this.#fileDone(row, step, known, result, terms);
+  }
+
+  #fileDone(row: DeliveryRow, step: FileStep, known: FileNote, result: SpeakResult, terms: DeliveryTerms): void {
+    const { host } = this.#deps;
+    if (this.#halted) return;
+    const { seq } = row;
+    const { n, at } = step;
+    host.tx(() => {
+      if (result.ok && result.id !== undefined) {
+        showPart(host, seq, n, { providerId: result.id, shown: "", end: at });
+        clearFailures(host, seq);
+        return this.#endIfDone(seq, terms);
+      }
+      if (result.ok) return this.#later(row, "The network gave no name for the message.", terms);
+      const { kind, error, retryAfterMs } = result;
+      if (kind !== "unknown") clearIntent(host, seq, n);
+      const isFinal = kind === "refused" || kind === "format" || kind === "gone" || kind === "same";
+      // The next file may be taken, and people know what is missing.
+      if (isFinal && step.left === undefined) this.#leave(row, step, { name: known.name, why: error });
+      else if (isFinal || kind === "auth") this.#fail(row, error);
+      else this.#later(row, error, terms, kind === "rate" ? (retryAfterMs ?? FIRST_WAIT_MS) : undefined);
+    });
+  }
+
+  /** A file is not sent: that is stored, told, and said in its place. */
+  #leave(row: DeliveryRow, { n, at }: FileStep, { name, why }: Required<FileNote>): void {
+    const { host } = this.#deps;
+    host.tx(() => {
+      const file = JSON.stringify({ name, why } satisfies FileNote);
+      notePartFile(host, row.seq, { n, start: at, at: host.clock.now(), file, sent: false });
+    });
+    host.afterTx((committed) => {
+      if (committed) host.emit("delivery:file-left", { ...told(row), file: name, reason: why });
+    });
   }
 
   async #speak(messenger: string, call: SpeakCall): Promise<SpeakResult> {
@@ -435,8 +522,8 @@ export class Courier implements Work {
     const row = readDelivery(this.#deps.host, seq);
     const said = row && this.#deps.said(row, terms);
     if (row === undefined || said?.settled !== true) return;
-    const { step, close } = this.#plan(row, partsOf(this.#deps.host, seq), said, terms, false);
-    if (step === undefined) this.#end(row, said, close);
+    const { step, file, close } = this.#plan(row, partsOf(this.#deps.host, seq), said, terms, false);
+    if (step === undefined && file === undefined) this.#end(row, said, close);
   }
 
   #end({ seq }: DeliveryRow, said: Said, close: readonly ClosedPart[]): void {

@@ -3,6 +3,7 @@ import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
 import type { HostedAgentClass } from "../port.ts";
 import { WEB } from "../store/delivery.ts";
 import type { DeliveryTerms } from "./courier.ts";
+import type { FileTerms } from "./file-intake.ts";
 import type { Author, Channel, MessengerEvent, Place } from "./channel.ts";
 
 /** What a messenger can be made to answer. */
@@ -43,6 +44,14 @@ export interface DeliveryOptions {
   readonly maxChars?: number;
 }
 
+/** Which files of people the agent reads. */
+export interface AttachmentOptions {
+  /** Kinds that are fetched, as in `image/*` and `application/pdf`. The model must be able to read them. */
+  readonly allow: readonly string[];
+  /** Of one file. Default 10 MiB. */
+  readonly maxBytes?: number;
+}
+
 /** What somebody wants to answer. */
 export interface QuestionInfo {
   readonly toolName: string;
@@ -80,6 +89,8 @@ export interface MessengerOptions {
   readonly limits?: { readonly waiting?: number; readonly perHour?: number };
   /** What stands before the words of somebody in a group. Default: the name and a colon. An empty text: nothing. */
   readonly channelSpeakerLabel?: (author: Author) => string;
+  /** Which files that people send are read. Default: none; the agent is told that there is one, and what it is called. */
+  readonly attachments?: AttachmentOptions;
 }
 
 /** A messenger of an agent: a channel and what the app wants of it. Made by {@link messenger}. */
@@ -97,6 +108,7 @@ export type Messengers = Readonly<Record<string, MessengerDefinition>>;
 export const messengerOptionNames: OptionNames<MessengerOptions> = {
   ...{ path: true, respondTo: true, subscribeOnMention: true, conversation: true, delivery: true, allow: true },
   ...{ refusedText: true, approvers: true, bots: true, coalesceMs: true, limits: true, channelSpeakerLabel: true },
+  attachments: true,
 };
 const deliveryNames: OptionNames<DeliveryOptions> = {
   ...{ first: true, errorResponseText: true, stoppedText: true, emptyResponseText: true },
@@ -106,6 +118,7 @@ const deliveryNames: OptionNames<DeliveryOptions> = {
 const ID = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
 const DAY_MS = 24 * 60 * 60_000;
 const LEAST_CHARS = 256;
+const DEFAULT_FILE_BYTES = 10 * 1024 * 1024;
 
 /** Checks the messengers of an agent. @throws PerdureError `bad_config` for names, paths or options that cannot work */
 export function defineMessengers<T extends Messengers>(messengers: T): T {
@@ -123,6 +136,8 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
     paths.set(path, id);
     refuseUnknown(definition.delivery, deliveryNames, `delivery of the messenger "${id}"`);
     refuseUnknown(definition.limits, { waiting: true, perHour: true }, `limits of the messenger "${id}"`);
+    refuseUnknown(definition.attachments, { allow: true, maxBytes: true }, `attachments of the messenger "${id}"`);
+    checkAttachments(definition.attachments, fail);
     const { first, maxChars } = definition.delivery ?? {};
     if (first !== undefined && !["text", "stand-in", "whole"].includes(first))
       throw fail('has a `delivery.first` that is none of "text", "stand-in" and "whole".');
@@ -133,6 +148,24 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
         throw fail(`cannot respond to "${kind}": use "direct-message", "mention", "subscribed-thread" or "action".`);
   }
   return messengers;
+}
+
+const KIND = /^(?:\*|[\w.+-]+)\/(?:\*|[\w.+-]+)$/;
+
+function checkAttachments(attachments: AttachmentOptions | undefined, fail: (why: string) => PerdureError): void {
+  if (attachments === undefined) return;
+  const { allow, maxBytes = DEFAULT_FILE_BYTES } = attachments;
+  if (!Array.isArray(allow) || !allow.every((kind) => typeof kind === "string" && KIND.test(kind)))
+    throw fail('has an `attachments.allow` that is no list of kinds such as "image/*" and "application/pdf".');
+  if (!Number.isSafeInteger(maxBytes) || maxBytes < 1)
+    throw fail("has an `attachments.maxBytes` that is no whole number above 0.");
+}
+
+/** What of people's files is read; undefined: nothing. */
+export function fileTermsOf({ attachments, channel }: MessengerDefinition): FileTerms | undefined {
+  if (attachments === undefined || channel.fetchFile === undefined) return undefined;
+  const { allow, maxBytes = DEFAULT_FILE_BYTES } = attachments;
+  return { allow, maxBytes };
 }
 
 /** A messenger over a channel of your own. @throws PerdureError `bad_config` for options that there are not */
@@ -165,5 +198,6 @@ export function termsOf({ channel, maybeTwice, delivery = {} }: MessengerDefinit
     showTools: delivery.showTools ?? false,
     stopButton: delivery.stopButton ?? "",
     editable: channel.limits.editable,
+    fileBytes: channel.sendFile === undefined ? 0 : (channel.limits.file ?? Number.POSITIVE_INFINITY),
   };
 }

@@ -13,7 +13,8 @@ import {
   type Press,
   type Self,
 } from "./channel.ts";
-import { type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
+import { fileTermsOf, type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
+import { galleryKey } from "./file-intake.ts";
 import { type Arrival, isOwnButton, STOP_DATA, type Taken, TEXT_ANSWER } from "./reception.ts";
 import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
 
@@ -174,7 +175,8 @@ export class Front {
         await this.#deps.ask(known.target, isStop ? "stop" : "edit", arrivalOf(id, definition, event, known));
       return;
     }
-    if (responds(definition, event, known)) await this.#accept(id, definition, event, known);
+    if (responds(definition, event, known) || this.#isPiece(id, event))
+      await this.#accept(id, definition, event, known);
   }
 
   async #accept(
@@ -187,9 +189,24 @@ export class Front {
     const refusal = await this.#refusal(id, definition, event);
     if (refusal !== undefined) return this.#refuse(id, definition, event, refusal);
     const thread = await this.#threadOf(id, definition, event, known);
+    const isMore = this.#isPiece(id, event);
+    if (event.group !== undefined && !isMore) this.#begin(id, event);
     const taken = (await this.#deps.ask(thread.target, "accept", arrivalOf(id, definition, event, thread))) as Taken;
-    if (taken.accepted) this.#count(channel.provider, event);
+    if (taken.accepted && !isMore) this.#count(channel.provider, event);
     if (taken.refused !== undefined) this.#tellOnce(id, event, taken.refused, "refused");
+  }
+
+  /** Of a gallery only one piece has the words: the others are meant by them. */
+  #isPiece(id: string, event: MessengerEvent): boolean {
+    const { host } = this.#deps;
+    if (event.group === undefined || host.blank) return false;
+    return findInbound(host, id, [galleryKey(event, "door")]) !== undefined;
+  }
+
+  #begin(id: string, event: MessengerEvent): void {
+    const { host } = this.#deps;
+    const at = host.clock.now();
+    host.tx(() => insertInbound(host, id, [galleryKey(event, "door")], { kind: "joined", turnId: null, at }));
   }
 
   async #press(
@@ -346,11 +363,13 @@ function arrivalOf(
   { target }: ThreadRow,
 ): Arrival {
   const { channel, coalesceMs = DEFAULT_COALESCE_MS, limits, channelSpeakerLabel } = definition;
+  const files = fileTermsOf(definition);
   const label = event.dm ? "" : (channelSpeakerLabel?.(event.author) ?? `${event.author.name}: `);
   return {
     ...{ messenger, provider: channel.provider, label, coalesceMs, maxWaiting: limits?.waiting ?? DEFAULT_WAITING },
     event: event.kind === "message" ? { ...event, keys: [...new Set([...event.keys, messageKey(event)])] } : event,
     bound: target.kind === "child" || target.bound,
+    ...(files !== undefined && { files }),
     ...(target.kind === "self" && target.session !== undefined && { session: target.session }),
   };
 }

@@ -13,22 +13,32 @@ import {
   WEB,
 } from "../store/delivery.ts";
 import type { Work } from "../work/work.ts";
-import type { ChannelRoom, Place } from "./channel.ts";
+import type { MediaMover } from "../media/media.ts";
+import { filesOf } from "../media/files.ts";
+import type { ChannelRoom, FileRef, Place } from "./channel.ts";
 import { Courier, type DeliveryTerms, hasDeliveries } from "./courier.ts";
 import { defineMessengers, type Messengers, termsOf } from "./define.ts";
 import { Front } from "./front.ts";
 import { runState, type StateOp } from "./kept-state.ts";
+import { fileOf, type FileSources, type PartFile } from "./answer-files.ts";
+import { FileIntake } from "./file-intake.ts";
 import { type Arrival, type Asked, type MessengerContext, Reception, type ReceptionAgent } from "./reception.ts";
-import { Speaker, type SpeakCall, type SpeakResult } from "./speaker.ts";
+import { type FetchResult, Speaker, type SpeakCall, type SpeakResult } from "./speaker.ts";
 import { readThread, type ThreadTarget } from "./thread.ts";
 
 /** What messengers ask of the agent that they are part of. */
-export interface MessengerAgent extends ReceptionAgent {
+export interface MessengerAgent extends Omit<ReceptionAgent, "renders"> {
   readonly host: AgentHost;
   /** What `getMessengers()` says. Asked at the start of a root agent. */
   messengers(): Messengers | Promise<Messengers>;
   /** Notes that there is a child, in the transaction under way. @returns the name of its class */
   admit(agentClass: HostedAgentClass | undefined, name: string): string;
+  /** Where files of messages are kept. */
+  media(): MediaMover;
+  /** A file of the workspace; undefined: there is none. */
+  workspaceFile(path: string): Promise<Uint8Array | null | undefined>;
+  /** How the app shows what is attached to answers there; undefined: it does not say. */
+  renderer(messenger: string): FileSources["render"];
   /** Due times have changed. */
   changed(): void;
   stopped(): boolean;
@@ -92,6 +102,7 @@ export class AgentMessengers implements Work {
   readonly #agent: MessengerAgent;
   readonly #reception: Reception;
   readonly #courier: Courier;
+  readonly #intake: FileIntake;
   readonly #terms = new Map<string, DeliveryTerms>();
   #defined: Messengers = {};
   #front: Front | undefined;
@@ -100,15 +111,29 @@ export class AgentMessengers implements Work {
   constructor(agent: MessengerAgent) {
     this.#agent = agent;
     const { host } = agent;
-    this.#reception = new Reception(agent);
+    this.#reception = new Reception({
+      chat: agent.chat,
+      renders: (messenger) => agent.renderer(messenger) !== undefined,
+      authorize: (...asked) => agent.authorize(...asked),
+    });
+    const work = {
+      changed: () => agent.changed(),
+      stopped: () => agent.stopped(),
+      failed: (error: unknown) => agent.failed(error),
+    };
+    this.#intake = new FileIntake({
+      ...work,
+      chat: agent.chat,
+      media: () => agent.media(),
+      fetch: async (...wanted) => (await this.#atRoot("fetch", wanted)) as FetchResult,
+    });
     this.#courier = new Courier({
       host,
       speak: async (messenger, call) => (await this.#atRoot("speak", [messenger, call])) as SpeakResult,
       terms: (messenger) => this.#termsOf(messenger),
       said: (row, terms) => this.#reception.said(row, terms),
-      changed: () => agent.changed(),
-      stopped: () => agent.stopped(),
-      failed: (error) => agent.failed(error),
+      file: (row, at) => this.#fileOf(row, at),
+      ...work,
     });
   }
 
@@ -118,12 +143,11 @@ export class AgentMessengers implements Work {
 
   /** Reads the definitions and begins to listen; carries on what was left to deliver. @throws PerdureError `bad_config` */
   async started(declares: boolean): Promise<void> {
-    const { host } = this.#agent;
     if (declares && this.#isRoot) {
       this.#defined = defineMessengers(await this.#agent.messengers());
       if (Object.keys(this.#defined).length > 0) this.#open();
     }
-    if (hasDeliveries(host)) this.#courier.look();
+    this.look();
   }
 
   #open(): void {
@@ -169,21 +193,24 @@ export class AgentMessengers implements Work {
   next(): number | null {
     // Nobody wakes an agent that reads by itself: it wants to go on as soon as the host does.
     if (this.#agent.stopped() && this.#front?.listens === true) return this.#agent.host.clock.now();
-    return this.#courier.next();
+    const times = [this.#courier.next(), this.#intake.next()].filter((at) => at !== null);
+    return times.length === 0 ? null : Math.min(...times);
   }
 
   active(): boolean {
-    return this.#courier.active();
+    return this.#courier.active() || this.#intake.active();
   }
 
   runDue(): void {
     this.#courier.runDue();
+    this.#intake.runDue();
   }
 
   halt(reason: unknown): void {
     this.#front?.halt(reason);
     this.#speaker?.halt(reason);
     this.#courier.halt();
+    this.#intake.halt();
   }
 
   /** Nothing new is read; what is being said may come to its end. */
@@ -197,7 +224,10 @@ export class AgentMessengers implements Work {
   }
 
   #look(): void {
-    this.#agent.alone(() => this.#courier.look());
+    this.#agent.alone(() => {
+      this.#courier.look();
+      this.#intake.look();
+    });
   }
 
   // Ways in
@@ -219,6 +249,12 @@ export class AgentMessengers implements Work {
         if (this.#speaker === undefined)
           return { ok: false, kind: "refused", error: `There is no messenger "${messenger}" any more.` };
         return this.#speaker.call(messenger, call);
+      }
+      case "fetch": {
+        const [messenger, file, maxBytes] = payload as [string, FileRef, number];
+        if (this.#speaker === undefined)
+          return { ok: false, kind: "refused", error: `There is no messenger "${messenger}" any more.` };
+        return this.#speaker.fetch(messenger, file, maxBytes);
       }
       case "terms": {
         const definition = this.#defined[payload as string];
@@ -321,6 +357,22 @@ export class AgentMessengers implements Work {
     return !host.blank && readDelivery(host, seqOf(id)) !== undefined && host.tx(() => deleteDelivery(host, seqOf(id)));
   }
 
+  /** What is sent for a part of an answer. */
+  async #fileOf({ session, answerId, messenger }: DeliveryRow, at: number): Promise<PartFile> {
+    const { host } = this.#agent;
+    const part = this.#agent
+      .chat()
+      .transcripts.of(session)
+      .get(answerId ?? "")?.parts[at];
+    const render = this.#agent.renderer(messenger);
+    if (part === undefined) return { kind: "none" };
+    return fileOf(part, {
+      kept: async (name) => (await filesOf(host).read(name))?.bytes,
+      workspace: (path) => this.#agent.workspaceFile(path),
+      ...(render !== undefined && { render }),
+    });
+  }
+
   // Who is asked
 
   #ask(target: ThreadTarget, op: string, payload: unknown): Promise<unknown> {
@@ -357,7 +409,7 @@ function toDelivery(host: AgentHost, row: DeliveryRow): Delivery {
     maybeTwice: row.maybeTwice === 1,
     error: row.error ?? undefined,
     nextAt: row.nextAt > 0 ? row.nextAt : undefined,
-    parts: partsOf(host, row.seq).length,
+    parts: partsOf(host, row.seq).filter(({ providerId }) => providerId !== "").length,
     endedAt: row.endedAt ?? undefined,
   };
 }

@@ -1,7 +1,7 @@
 import type { Identity } from "../base/identity.ts";
 import { newId } from "../base/id.ts";
 import { isRecord, tryParseJson } from "../base/json.ts";
-import type { UIMessage } from "../message/types.ts";
+import type { Part, UIMessage } from "../message/types.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import {
   boundKey,
@@ -11,6 +11,7 @@ import {
   openQuestionsAt,
   placeDelivery,
   readDelivery,
+  setDeliveryFiles,
   unsettledDeliveries,
 } from "../store/delivery.ts";
 import { findInbound, insertInbound, KEPT_MS, TRIM_EVERY, trimInbound } from "../store/inbound.ts";
@@ -22,14 +23,17 @@ import { accept, persist } from "../turn/intake/accept.ts";
 import { isWaiting } from "../turn/intake/inbox.ts";
 import { judgeAnswer } from "../turn/intake/judge-answer.ts";
 import { answerTool } from "../turn/intake/tool-answers.ts";
-import { endText, partialText } from "./answer-text.ts";
-import { type Author, type Button, type MessengerEvent, messageKey, type Place } from "./channel.ts";
+import { endText, filesAt, partialText } from "./answer-text.ts";
+import { type Author, type Button, type FileRef, type MessengerEvent, messageKey, type Place } from "./channel.ts";
 import type { DeliveryTerms, Said } from "./courier.ts";
 import type { QuestionInfo } from "./define.ts";
+import { fileMark, type FileTerms, galleryKey, HELD_MS, wantedOf, type WantedFiles, whyLeft } from "./file-intake.ts";
 
 /** What is asked of the agent that holds the conversation. */
 export interface ReceptionAgent {
   readonly chat: () => Conversations;
+  /** Whether the app says how things that are attached to answers look at a messenger. */
+  renders(messenger: string): boolean;
   /** Whether somebody there may do this; a text says why not. */
   authorize(
     identity: Identity,
@@ -53,6 +57,8 @@ export interface Arrival {
   readonly label: string;
   readonly coalesceMs: number;
   readonly maxWaiting: number;
+  /** What of its files is read. Default: nothing. */
+  readonly files?: FileTerms;
 }
 
 /** What somebody answers: the data of a button, or words. */
@@ -86,6 +92,8 @@ export interface MessengerContext {
   readonly messageId: string;
   /** As in `telegram:7`: whose data the message is. */
   readonly subject: string;
+  /** What was sent with it, by the names that the network knows it by. */
+  readonly files?: readonly FileRef[];
 }
 
 const MAX_SHOWN_INPUT = 600;
@@ -157,10 +165,11 @@ export class Reception {
     const at = host.clock.now();
     chat.commit(() => {
       insertInbound(host, messenger, event.keys, { kind: "edit", turnId: found?.turnId ?? null, at });
-      const [only, ...more] = message?.parts ?? [];
+      const [first, ...more] = message?.parts ?? [];
       if (turn === undefined || row === undefined || message === undefined || !isWaiting(turn)) return;
-      if (only?.type !== "text" || more.length > 0) return;
-      persist(chat, [{ ...message, parts: [{ type: "text", text: event.text }] }], { session: row.session });
+      // Of several that are one, nobody can say any more which words are meant.
+      if (first === undefined || !isWords(first) || more.some(isWords)) return;
+      persist(chat, [{ ...message, parts: [{ type: "text", text: event.text }, ...more] }], { session: row.session });
     });
     return { accepted: true };
   }
@@ -283,7 +292,9 @@ export class Reception {
       return { text, settled: false, ...(tool !== undefined && { tool }), ...buttons };
     }
     const answer = row.answerId === null ? undefined : stored(row.answerId);
-    return { text: endText(row.outcome, answer, terms), settled: true, ...(hasStop && { buttons: [] }) };
+    const files = answer === undefined ? [] : filesAt(answer, this.#agent.renders(row.messenger));
+    const text = endText(row.outcome, answer, terms, files.length > 0);
+    return { text, settled: true, files, ...(hasStop && { buttons: [] }) };
   }
 
   /** Who said what where, of the turn that runs. */
@@ -349,18 +360,54 @@ export class Reception {
     const { messenger, event, coalesceMs } = arrival;
     const chat = this.#agent.chat();
     const { host } = chat;
-    const row = unsettledDeliveries(host, messenger, event.thread).at(-1);
+    const row = this.#before(arrival);
     const turn = row && readTurn(host, row.turnId ?? "");
     if (row === undefined || turn === undefined || row.messageId === null || !isWaiting(turn)) return undefined;
-    if (contextOf(row)?.subject !== subjectOf(arrival) || (coalesceMs <= 0 && event.group === undefined))
-      return undefined;
+    const context = contextOf(row);
+    if (context?.subject !== subjectOf(arrival) || (coalesceMs <= 0 && event.group === undefined)) return undefined;
     const message = chat.transcripts.of(session).get(row.messageId);
     if (message === undefined) return undefined;
     const at = host.clock.now();
     insertInbound(host, messenger, event.keys, { kind: "joined", turnId: turn.id, at });
-    persist(chat, [{ ...message, parts: [...message.parts, ...partsOf(arrival)] }], { session });
-    if (turn.notBefore > at) postponeTurn(host, turn.seq, at + waitOf(arrival));
+    const parts = partsOf(arrival);
+    persist(chat, [{ ...message, parts: [...message.parts, ...parts] }], { session });
+    const readyAt = Math.max(at + waitOf(arrival), wantedOf(row)?.readyAt ?? 0);
+    const before = wantedOf(row)?.wanted ?? [];
+    const wanted = [...before, ...wantedIn(arrival, message.parts.length + parts.length)];
+    const files = [...(context.files ?? []), ...event.files];
+    if (wanted.length > 0)
+      setDeliveryFiles(
+        host,
+        row.seq,
+        filesJson(arrival, readyAt, wanted),
+        JSON.stringify({ ...context, ...(files.length > 0 && { files }) }),
+      );
+    if (wanted.length > 0) postponeTurn(host, turn.seq, at + HELD_MS);
+    else if (turn.notBefore > at) postponeTurn(host, turn.seq, readyAt);
+    this.#tellLeft(arrival);
     return turn.id;
+  }
+
+  /** What it may be more of: the other pieces of its gallery, else what was said last. */
+  #before({ messenger, event }: Arrival): DeliveryRow | undefined {
+    const { host } = this.#agent.chat();
+    if (event.group === undefined) return unsettledDeliveries(host, messenger, event.thread).at(-1);
+    const first = findInbound(host, messenger, [galleryKey(event, "held")]);
+    return deliveryOfTurn(host, first?.turnId ?? "");
+  }
+
+  #tellLeft(arrival: Arrival): void {
+    const { messenger, event } = arrival;
+    const { host } = this.#agent.chat();
+    host.afterTx((committed) => {
+      for (const file of committed ? event.files : []) {
+        const reason = whyLeft(file, arrival.files);
+        if (reason === undefined) continue;
+        const { name, mediaType } = file;
+        const about = { messenger, thread: event.thread, by: subjectOf(arrival), file: name, mediaType, reason };
+        host.emit("messenger:file-left", about);
+      }
+    });
   }
 
   #ask(arrival: Arrival, session: string, identity: Identity): string {
@@ -372,11 +419,14 @@ export class Reception {
     const context: MessengerContext = {
       ...{ messenger, provider, thread, dm, author, messageId, subject },
       ...(title !== undefined && { title }),
+      ...(event.files.length > 0 && { files: event.files }),
     };
+    const parts = partsOf(arrival);
+    const wanted = wantedIn(arrival, parts.length);
     const message: UIMessage = {
       id: newId("msg"),
       role: "user",
-      parts: partsOf(arrival),
+      parts,
       metadata: { subject, messenger: { id: messenger, provider, author: author.name } },
     };
     const place: Place = { thread, dm, ...(!dm && { replyTo: messageId }) };
@@ -384,13 +434,17 @@ export class Reception {
       ...{ session, identity: JSON.stringify(identity), isBounded: true },
       input: { kind: "messages", messages: [message], joins: "now" },
       also: ({ id: turnId, seq, createdAt }) => {
-        insertInbound(host, messenger, event.keys, { kind: "turn", turnId, at: createdAt });
+        const keys = event.group === undefined ? event.keys : [...event.keys, galleryKey(event, "held")];
+        insertInbound(host, messenger, keys, { kind: "turn", turnId, at: createdAt });
+        const wait = waitOf(arrival);
         placeDelivery(host, {
           ...{ kind: "answer", messenger, thread, session, turnId, createdAt, messageId: message.id },
           ...{ place: JSON.stringify(place), context: JSON.stringify(context) },
+          ...(wanted.length > 0 && { files: filesJson(arrival, createdAt + wait, wanted) }),
         });
-        const wait = waitOf(arrival);
-        if (wait > 0) postponeTurn(host, seq, createdAt + wait);
+        if (wanted.length > 0) postponeTurn(host, seq, createdAt + HELD_MS);
+        else if (wait > 0) postponeTurn(host, seq, createdAt + wait);
+        this.#tellLeft(arrival);
       },
     });
     return turn.id;
@@ -408,10 +462,28 @@ function waitOf({ coalesceMs, event }: Arrival): number {
   return event.group === undefined ? coalesceMs : Math.max(coalesceMs, GATHER_MS);
 }
 
-function partsOf({ event, label }: Arrival): UIMessage["parts"] {
-  const files = event.files.map(({ name, mediaType }) => `[file: ${name} (${mediaType})]`);
-  const text = [`${label}${event.text}`.trim(), ...files].filter((one) => one !== "").join("\n");
-  return [{ type: "text", text }];
+/** What was said, then a part for each file. */
+function partsOf({ event, label, files }: Arrival): Part[] {
+  const text = `${label}${event.text}`.trim();
+  const words: Part[] = text === "" ? [] : [{ type: "text", text }];
+  return [...words, ...event.files.map((file) => fileMark(file, whyLeft(file, files)))];
+}
+
+/** What of its files is fetched. @param length how many parts the message has, of which those of the files are the last */
+function wantedIn({ event, files }: Arrival, length: number): WantedFiles["wanted"] {
+  const from = length - event.files.length;
+  return event.files.flatMap((file, i) => (whyLeft(file, files) === undefined ? [{ part: from + i, file }] : []));
+}
+
+function filesJson({ files }: Arrival, readyAt: number, wanted: WantedFiles["wanted"]): string {
+  return JSON.stringify({
+    ...{ readyAt, wanted, maxBytes: files?.maxBytes ?? 0, tries: 0, nextAt: 0 },
+  } satisfies WantedFiles);
+}
+
+/** Something that was said, and no mark of a file. */
+function isWords(part: Part): boolean {
+  return part.type === "text" && !part.text.startsWith("[file: ");
 }
 
 function subjectOf({ provider, event }: Arrival): string {

@@ -1,10 +1,21 @@
+import { concat } from "../base/bytes.ts";
 import { errorText, PerdureError } from "../base/error.ts";
+import { InOrder } from "../base/in-order.ts";
 import { type Clock, sleep } from "../base/time.ts";
-import { type Channel, ChannelError, type ChannelErrorKind, type Content, type Place } from "./channel.ts";
+import {
+  type Channel,
+  ChannelError,
+  type ChannelErrorKind,
+  type Content,
+  type FileRef,
+  type Place,
+  type SentFile,
+} from "./channel.ts";
 
 /** One call at a network. */
 export type SpeakCall =
   | { readonly op: "create"; readonly place: Place; readonly content: Content; readonly key: string }
+  | { readonly op: "file"; readonly place: Place; readonly file: SentFile; readonly key: string }
   | {
       readonly op: "edit";
       readonly place: Place;
@@ -25,7 +36,21 @@ export type SpeakResult =
       readonly retryAfterMs?: number;
     };
 
+/** What came of the wish for a file. Plain data: it may come from another agent. */
+export type FetchResult =
+  | { readonly ok: true; readonly bytes: Uint8Array }
+  | {
+      readonly ok: false;
+      readonly kind: ChannelErrorKind | "too-large";
+      readonly error: string;
+      readonly retryAfterMs?: number;
+    };
+
 const CALL_MS = 30_000;
+/** Of a file, either way. */
+const FILE_MS = 2 * 60_000;
+/** Files that are read at once: each may be in memory. */
+const FETCHES = 4;
 /** Whoever would have to wait longer is told so, and stores it. */
 const LONGEST_WAIT_MS = 5_000;
 /** So many places in a minute that are told to wait mean the whole bot. */
@@ -56,6 +81,8 @@ export class Speaker {
   readonly #channel: (messenger: string) => Channel | undefined;
   readonly #lines = new Map<string, Line>();
   readonly #halt = new AbortController();
+  readonly #readers = Array.from({ length: FETCHES }, () => new InOrder());
+  #fetched = 0;
 
   constructor(clock: Clock, channel: (messenger: string) => Channel | undefined) {
     this.#clock = clock;
@@ -107,30 +134,50 @@ export class Speaker {
   }
 
   async #make(channel: Channel, line: Line, lane: Lane, name: string, call: SpeakCall): Promise<SpeakResult> {
-    const deadline = new AbortController();
-    const late = new ChannelError("unknown", "The network did not answer in time.");
-    const cancel = this.#clock.after(CALL_MS, () => deadline.abort(late));
-    const signal = AbortSignal.any([deadline.signal, this.#halt.signal]);
-    const gone = new Promise<never>((_, reject) => {
-      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-    });
     try {
-      // A channel that does not listen to its signal must not hold up its place.
-      return await Promise.race([callOf(channel, call, signal), gone]);
+      return await this.#within(call.op === "file" ? FILE_MS : CALL_MS, (signal) => callOf(channel, call, signal));
     } catch (thrown) {
       if (this.#halt.signal.aborted) throw thrown;
       const error = asChannelError(thrown);
       if (error.kind === "rate") this.#rated(line, lane, name, error.retryAfterMs ?? LONGEST_WAIT_MS);
-      const { retryAfterMs } = error;
-      return {
-        ok: false,
-        kind: error.kind,
-        error: errorText(error),
-        ...(retryAfterMs !== undefined && { retryAfterMs }),
-      };
+      return failureOf(error);
+    }
+  }
+
+  /** The bytes of a file that somebody sent. No more than `maxBytes` of it are read. Never rejects while the life goes on. */
+  async fetch(messenger: string, file: FileRef, maxBytes: number): Promise<FetchResult> {
+    const channel = this.#channel(messenger);
+    const reader = this.#readers[this.#fetched++ % FETCHES];
+    if (channel?.fetchFile === undefined || reader === undefined)
+      return { ok: false, kind: "refused", error: `"${messenger}" has no files that can be fetched.` };
+    const fetching = async (signal: AbortSignal): Promise<FetchResult> => {
+      const stream = await channel.fetchFile?.(file, signal);
+      const bytes = stream && (await readUpTo(stream, maxBytes, signal));
+      if (bytes !== undefined) return { ok: true, bytes };
+      return { ok: false, kind: "too-large", error: `It has more than ${maxBytes} bytes.` };
+    };
+    try {
+      return await reader.run(() => this.#within(FILE_MS, fetching));
+    } catch (thrown) {
+      if (this.#halt.signal.aborted) throw thrown;
+      return failureOf(asChannelError(thrown));
+    }
+  }
+
+  /** A channel that does not listen to its signal must not hold up its place. */
+  async #within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const deadline = new AbortController();
+    const late = new ChannelError("unknown", "The network did not answer in time.");
+    const cancel = this.#clock.after(ms, () => deadline.abort(late));
+    const signal = AbortSignal.any([deadline.signal, this.#halt.signal]);
+    const gone = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    });
+    gone.catch(() => undefined);
+    try {
+      return await Promise.race([work(signal), gone]);
     } finally {
       cancel();
-      gone.catch(() => undefined);
     }
   }
 
@@ -170,6 +217,10 @@ async function callOf(channel: Channel, call: SpeakCall, signal: AbortSignal): P
   switch (call.op) {
     case "create":
       return { ok: true, id: (await channel.create(call.place, call.content, call.key, signal)).id };
+    case "file": {
+      if (channel.sendFile === undefined) throw new ChannelError("refused", "The network takes no files.");
+      return { ok: true, id: (await channel.sendFile(call.place, call.file, call.key, signal)).id };
+    }
     case "edit":
       await channel.edit(call.place, call.id, call.content, signal);
       return { ok: true };
@@ -178,6 +229,41 @@ async function callOf(channel: Channel, call: SpeakCall, signal: AbortSignal): P
       return typeof found === "string" ? { ok: true, found } : { ok: true, id: found.id };
     }
   }
+}
+
+function failureOf(failure: ChannelError) {
+  const { kind, retryAfterMs } = failure;
+  const error = errorText(failure);
+  return { ok: false, kind, error, ...(retryAfterMs !== undefined && { retryAfterMs }) } as const;
+}
+
+/** The bytes of a stream; undefined: there are more than `maxBytes`, and the rest was not read. */
+async function readUpTo(
+  stream: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const reader = stream.getReader();
+  const stop = () => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener("abort", stop, { once: true });
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      signal.throwIfAborted();
+      if (done) break;
+      size += value.length;
+      if (size > maxBytes) {
+        stop();
+        return undefined;
+      }
+      pieces.push(value);
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+  return concat(pieces);
 }
 
 /** What is no error of a channel may have come from anywhere: nobody knows what was done. */

@@ -2,6 +2,8 @@ import type { Identity } from "../base/identity.ts";
 import type { AgentHost } from "../port.ts";
 import type { Messengers } from "../messenger/define.ts";
 import type { AgentMessengers, MessengerAgent } from "../messenger/messengers.ts";
+import type { MediaMover } from "../media/media.ts";
+import type { WorkspaceLike } from "../toolbox/workspace/types.ts";
 import { hasAnyDelivery } from "../store/delivery.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { Work } from "../work/work.ts";
@@ -18,6 +20,8 @@ interface MessengerPolicy extends Judging, ChannelHooks {
   readonly [parts]: OwnAgent;
   getMessengers(): Messengers | Promise<Messengers>;
   mayOnlyRead(identity: Identity | undefined): boolean;
+  /** Of agents that have files. */
+  getWorkspace?(): Pick<WorkspaceLike, "readFileBytes"> | null;
 }
 
 /** Bodies of webhooks, read before anybody decides: the signature is over their bytes. */
@@ -52,13 +56,18 @@ export class MessengerPart implements AgentPart {
   readonly #agent: MessengerPolicy;
   readonly #base: MessengerPolicy;
   readonly #own: AgentParts<unknown>;
-  readonly #chat: () => Conversations;
+  readonly #chat: { readonly chat: Conversations; readonly media: MediaMover };
   #loading: Promise<AgentMessengers> | undefined;
   /** Once they are. */
   loaded: AgentMessengers | undefined;
 
   /** @param base whose rules and messengers are none: it is not asked */
-  constructor(own: AgentParts<unknown>, agent: MessengerPolicy, base: MessengerPolicy, chat: () => Conversations) {
+  constructor(
+    own: AgentParts<unknown>,
+    agent: MessengerPolicy,
+    base: MessengerPolicy,
+    chat: { readonly chat: Conversations; readonly media: MediaMover },
+  ) {
     this.#own = own;
     this.#agent = agent;
     this.#base = base;
@@ -118,7 +127,15 @@ export class MessengerPart implements AgentPart {
     const nobody = { agent: this.#agent, connection: undefined, request: undefined };
     return {
       host,
-      chat: () => this.#chat(),
+      chat: () => this.#chat.chat,
+      media: () => this.#chat.media,
+      workspaceFile: (path) =>
+        runFor(host.context, nobody, undefined, async () => this.#agent.getWorkspace?.()?.readFileBytes(path)),
+      renderer: (messenger) => {
+        if (this.#agent.configureChannels === this.#base.configureChannels) return undefined;
+        const render = this.#agent.configureChannels()[messenger]?.renderAttachment;
+        return render && ((attachment) => runFor(host.context, nobody, undefined, () => render(attachment)));
+      },
       messengers: async () => {
         const defined = await runFor(host.context, nobody, undefined, () => this.#agent.getMessengers());
         this.#checkChannels(Object.keys(defined));

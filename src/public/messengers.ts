@@ -6,6 +6,7 @@
 
 export { defineMessengers, messenger } from "../messenger/define.ts";
 export type {
+  AttachmentOptions,
   ConversationTarget,
   DeliveryOptions,
   MessengerDefinition,
@@ -15,7 +16,7 @@ export type {
   RespondTo,
 } from "../messenger/define.ts";
 export type { Delivery, NoticeOptions } from "../messenger/messengers.ts";
-export type { ChannelContext, ChannelPolicy, Channels } from "../turn/step/channels.ts";
+export type { ChannelContext, ChannelPolicy, Channels, RenderedAttachment } from "../turn/step/channels.ts";
 export type { MessengerContext } from "../messenger/reception.ts";
 export type { DeliveryKind, DeliveryState, DeliverTo } from "../store/delivery.ts";
 

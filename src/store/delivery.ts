@@ -53,6 +53,16 @@ export const deliverySchema: readonly string[] = [
   ) STRICT, WITHOUT ROWID`,
 ];
 
+/**
+ * Files. `files` of a delivery: JSON, what of the message that it answers has to be fetched before its turn begins; null: nothing.
+ * `file` of a part: JSON, it is no text but a file of the answer, whose part in it `start` says.
+ */
+export const deliveryFileSchema: readonly string[] = [
+  "ALTER TABLE perdure_delivery ADD COLUMN files TEXT",
+  "ALTER TABLE perdure_delivery_part ADD COLUMN file TEXT",
+  "CREATE INDEX perdure_delivery_files ON perdure_delivery (seq) WHERE files IS NOT NULL",
+];
+
 /** The channel of the agent's own clients. No messenger is called so. */
 export const WEB = "web";
 
@@ -83,6 +93,8 @@ export interface DeliveryRow {
   readonly body: string | null;
   /** JSON: who said what where, for `getMessengerContext()`. */
   readonly context: string | null;
+  /** JSON: what is still to be fetched. */
+  readonly files: string | null;
   /** How the turn ended; null while it has not. */
   readonly outcome: string | null;
   readonly state: DeliveryState;
@@ -111,15 +123,19 @@ export interface PartRow {
   /** What the create is known by, where the network can be asked. */
   readonly key: string;
   readonly calledAt: number;
+  /** JSON: the file that it is; null: it is text. */
+  readonly file: string | null;
 }
 
 /** What is needed to open one. */
 type NewDelivery = Pick<DeliveryRow, "kind" | "messenger" | "thread" | "place" | "session" | "createdAt"> &
-  Partial<Pick<DeliveryRow, "turnId" | "messageId" | "toolCallId" | "digest" | "secret" | "body" | "context">>;
+  Partial<
+    Pick<DeliveryRow, "turnId" | "messageId" | "toolCallId" | "digest" | "secret" | "body" | "context" | "files">
+  >;
 
 const deliveries = tableOf<DeliveryRow>()(
   "perdure_delivery",
-  "seq kind messenger thread place session turnId messageId answerId toolCallId digest secret body context outcome state",
+  "seq kind messenger thread place session turnId messageId answerId toolCallId digest secret body context files outcome state",
   "attempts nextAt error maybeTwice createdAt endedAt",
 );
 
@@ -293,11 +309,22 @@ function secretOf(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+// What is to be fetched
+
+/** Those whose turn waits for files. */
+export function deliveriesWithFiles(db: Sql): DeliveryRow[] {
+  return deliveries.select(db, "WHERE files IS NOT NULL ORDER BY seq");
+}
+
+export function setDeliveryFiles(db: Sql, seq: number, files: string | null, context?: string): void {
+  deliveries.update(db, { files, ...(context !== undefined && { context }) }, "seq = ?", seq);
+}
+
 // What is known of the messages at the network
 
 export function partsOf(db: Sql, delivery: number): PartRow[] {
   return db.sql<PartRow>(
-    `SELECT n, start, "end" AS "end", provider_id AS providerId, shown, calling, key, called_at AS calledAt
+    `SELECT n, start, "end" AS "end", provider_id AS providerId, shown, calling, key, called_at AS calledAt, file
      FROM perdure_delivery_part WHERE delivery = ? ORDER BY n`,
     delivery,
   );
@@ -307,13 +334,27 @@ export function partsOf(db: Sql, delivery: number): PartRow[] {
 export function intendPart(
   db: Sql,
   delivery: number,
-  part: Pick<PartRow, "n" | "start" | "key"> & { readonly at: number },
+  part: Pick<PartRow, "n" | "start" | "key" | "file"> & { readonly at: number },
 ): void {
   db.sql(
-    `INSERT INTO perdure_delivery_part (delivery, n, start, calling, key, called_at) VALUES (?, ?, ?, 1, ?, ?)
+    `INSERT INTO perdure_delivery_part (delivery, n, start, calling, key, called_at, file) VALUES (?, ?, ?, 1, ?, ?, ?)
      ON CONFLICT (delivery, n) DO UPDATE SET calling = 1, provider_id = NULL, shown = NULL, key = excluded.key,
        called_at = excluded.called_at`,
-    ...[delivery, part.n, part.start, part.key, part.at],
+    ...[delivery, part.n, part.start, part.key, part.at, part.file],
+  );
+}
+
+/** What is known of the file that a part is. A part that has no row yet has one then. */
+export function notePartFile(
+  db: Sql,
+  delivery: number,
+  part: Pick<PartRow, "n" | "start"> & { readonly at: number; readonly file: string; readonly sent: boolean },
+): void {
+  const { n, start, at, file, sent } = part;
+  db.sql(
+    `INSERT INTO perdure_delivery_part (delivery, n, start, provider_id, key, called_at, file) VALUES (?, ?, ?, ?, '', ?, ?)
+     ON CONFLICT (delivery, n) DO UPDATE SET file = excluded.file, provider_id = excluded.provider_id, calling = 0`,
+    ...[delivery, n, start, sent ? "" : null, at, file],
   );
 }
 

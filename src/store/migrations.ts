@@ -9,7 +9,7 @@ import { cellSchema } from "./cell.ts";
 import { compactionSchema, compactionWordsSchema } from "./compaction.ts";
 import { configSchema } from "./config.ts";
 import { childSchema } from "./child.ts";
-import { deliverySchema } from "./delivery.ts";
+import { deliveryFileSchema, deliverySchema } from "./delivery.ts";
 import { fiberCauseSchema, fiberSchema } from "./fiber.ts";
 import { fileBodySchema } from "./file-body.ts";
 import { fileSchema } from "./file.ts";
@@ -90,6 +90,7 @@ export const migrations: readonly Migration[] = [
   { id: 18, statements: turnsOfSessionSchema },
   { id: 19, statements: [...inboundSchema, ...deliverySchema] },
   { id: 20, statements: messengerStateSchema },
+  { id: 21, statements: deliveryFileSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

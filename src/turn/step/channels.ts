@@ -3,6 +3,7 @@ import { PerdureError } from "../../base/error.ts";
 import type { AgentHost } from "../../port.ts";
 import { deliveryOfTurn, WEB } from "../../store/delivery.ts";
 import { readTurn } from "../../store/turn.ts";
+import type { ReplyAttachment } from "../../tool/action-attachment.ts";
 
 /** Where the turn that runs was asked for. */
 export interface ChannelContext {
@@ -12,6 +13,15 @@ export interface ChannelContext {
   readonly thread?: string;
 }
 
+/**
+ * What stands at a messenger for something that was attached to an answer: a text, a file of the workspace, or bytes of the
+ * app's own.
+ */
+export type RenderedAttachment =
+  | string
+  | { readonly path: string; readonly name?: string; readonly mediaType?: string }
+  | { readonly bytes: Uint8Array; readonly name: string; readonly mediaType: string };
+
 /** What holds for turns of one channel. What `beforeTurn` says has the last word. */
 export interface ChannelPolicy {
   /** Stands before the system prompt. Asked in each turn. */
@@ -20,6 +30,13 @@ export interface ChannelPolicy {
   readonly tools?: (all: ToolSet) => ToolSet;
   /** The most model calls of a turn. Default: that of the agent. */
   readonly maxTurns?: number;
+  /**
+   * How something looks there that an action attached to the answer; undefined: it is not shown. It is a message of its own, below
+   * the answer. May be slow, may be asked again for the same one, and if it throws the place says that it could not be sent.
+   */
+  readonly renderAttachment?: (
+    attachment: ReplyAttachment,
+  ) => RenderedAttachment | undefined | Promise<RenderedAttachment | undefined>;
 }
 
 /** By channels: `web`, and the names of `getMessengers()`. */
