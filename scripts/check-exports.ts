@@ -19,13 +19,14 @@ export function checkExports(root: string): string[] {
       continue;
     }
     const { ["perdure-source"]: source, types, default: built } = target as Record<string, string | undefined>;
-    const stem = /^\.\/src\/(.+)\.tsx?$/.exec(source ?? "")?.[1];
-    if (source === undefined || stem === undefined) {
+    if (source === undefined || !/^\.\/src\/.+\.tsx?$/.test(source)) {
       violations.push(`package.json: exports "${subpath}": "perdure-source" must name a TypeScript file in src`);
       continue;
     }
-    if (types !== `./dist/${stem}.d.ts` || built !== `./dist/${stem}.js`) {
-      violations.push(`package.json: exports "${subpath}": "types" and "default" must be what ${source} is built to`);
+    // All that is built stands in one folder.
+    const name = subpath === "." ? "index" : subpath.slice(2).replaceAll("/", "-");
+    if (types !== `./dist/${name}.d.ts` || built !== `./dist/${name}.js`) {
+      violations.push(`package.json: exports "${subpath}": it is built to ./dist/${name}.js and ./dist/${name}.d.ts`);
     }
     if (existsSync(join(root, source))) entries.add(source.slice(2));
     else violations.push(`package.json: exports "${subpath}": ${source} is not there`);

@@ -8,7 +8,7 @@ test("an export without its file, and one that is built to another place, fail",
   const root = plant({
     "package.json": manifest({
       ".": entry("index"),
-      "./node": { ...entry("node/index"), types: "./dist/index.d.ts" },
+      "./node": { ...entry("node/index"), types: "./dist/node.d.ts" },
       "./bare": { default: "./dist/bare.js" },
       "./LICENSE": "./LICENSE",
     }),
@@ -16,7 +16,7 @@ test("an export without its file, and one that is built to another place, fail",
   });
   expect(checkExports(root)).toEqual([
     'package.json: exports ".": ./src/index.ts is not there',
-    'package.json: exports "./node": "types" and "default" must be what ./src/node/index.ts is built to',
+    'package.json: exports "./node": it is built to ./dist/node.js and ./dist/node.d.ts',
     'package.json: exports "./bare": "perdure-source" must name a TypeScript file in src',
     'package.json: exports "./LICENSE": ./LICENSE is not there',
   ]);

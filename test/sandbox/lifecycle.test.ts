@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
 import type { Capabilities, Json } from "perdure/sandbox";
 import { createQuickJsSandbox } from "perdure/tools";
@@ -147,4 +149,14 @@ test.each([
 
 test.each(["bash", "python", "argv"] as const)("%s is not for this sandbox", async (language) => {
   await expect(sandbox.run({ language, code: "1" })).rejects.toMatchObject({ code: "bad_input" });
+});
+
+test("a process that ran code ends by itself", async () => {
+  const module = new URL("../../src/toolbox/sandbox/quickjs/create.ts", import.meta.url).href;
+  const program = `import { createQuickJsSandbox } from ${JSON.stringify(module)};
+const { value } = await createQuickJsSandbox().run({ language: "js", code: "return 42" });
+process.stdout.write(String(value));`;
+  const options = { timeout: 25_000 };
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], options);
+  expect(stdout).toBe("42");
 });

@@ -7,7 +7,8 @@ import type { ToLane } from "../message.ts";
 import { engineFolders } from "./engine.ts";
 import { decodeFrame, encodeFrame, splitFrames } from "./frames.ts";
 
-const entry = new URL(import.meta.url.endsWith(".ts") ? "./lane-entry.ts" : "./lane-entry.js", import.meta.url);
+const isSource = import.meta.url.endsWith(".ts");
+const entry = new URL(isSource ? "./lane-entry.ts" : "./lane-entry.js", import.meta.url);
 /** The host's heap in a lane: the guest's own memory is the engine's, outside of it. */
 const THREAD_HEAP_MB = 192;
 const THREAD_STACK_MB = 8;
@@ -21,13 +22,12 @@ export function threadLane(events: LaneEvents): Lane<ToLane> {
     env: {},
     argv: [],
     execArgv: [],
-    // What it would print is of nobody's concern, and must not mix with what the app prints.
+    // What it would print is of nobody's concern, and must not mix with what the app prints. It is not read either: that
+    // would keep the process alive, also while the lane rests.
     stdout: true,
     stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB, stackSizeMb: THREAD_STACK_MB },
   });
-  worker.stdout.resume();
-  worker.stderr.resume();
   let reason = "The lane ended.";
   worker.on("message", (value: unknown) => events.message(value));
   worker.on("messageerror", () => events.message(undefined));
@@ -53,8 +53,8 @@ export function processLane(
   const plain = [
     process.execPath,
     "--permission",
-    // The lane's own files, those beside its folder that it imports, and the engine.
-    `--allow-fs-read=${dirname(dirname(own))}`,
+    // The lane's own files, in the sources those beside its folder that it imports, and the engine.
+    `--allow-fs-read=${isSource ? dirname(dirname(own)) : own}`,
     ...engineFolders().map((folder) => `--allow-fs-read=${folder}`),
     "--disable-warning=ExperimentalWarning",
     `--stack-size=${PROCESS_STACK_KB}`,

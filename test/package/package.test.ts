@@ -1,0 +1,69 @@
+// What is published: built, packed and used as an app would.
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { repository } from "../guards/plant.ts";
+import { tempDir } from "../host/open-host.ts";
+
+const MEGABYTE = 1_000_000;
+
+interface Packed {
+  readonly filename: string;
+  readonly unpackedSize: number;
+  readonly files: readonly { readonly path: string }[];
+}
+
+let app: string;
+let packed: Packed;
+
+beforeAll(() => {
+  run(["scripts/build.ts"], repository);
+  app = mkdtempSync(join(tmpdir(), "perdure-package-"));
+  const told = execFileSync(
+    "npm",
+    ["pack", "--json", "--ignore-scripts", "--pack-destination", app],
+    options(repository),
+  );
+  packed = (JSON.parse(told) as [Packed])[0];
+  const modules = join(app, "node_modules");
+  mkdirSync(modules);
+  execFileSync("tar", ["-xzf", packed.filename], { cwd: app });
+  cpSync(join(app, "package"), join(modules, "perdure"), { recursive: true });
+  for (const name of readdirSync(join(repository, "node_modules"))) {
+    if (!name.startsWith(".")) symlinkSync(join(repository, "node_modules", name), join(modules, name));
+  }
+  cpSync(join(import.meta.dirname, "program.mjs"), join(app, "program.mjs"));
+}, 300_000);
+afterAll(() => rmSync(app, { recursive: true, force: true }));
+
+test("the package is small, and has no sources and tests in it", () => {
+  expect(packed.files.length).toBeLessThanOrEqual(500);
+  expect(packed.unpackedSize).toBeLessThanOrEqual(4 * MEGABYTE);
+  const folders = new Set(packed.files.map(({ path }) => path.split("/")[0]));
+  expect([...folders].sort()).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "dist", "docs", "package.json"]);
+});
+
+test("an app that has only the package holds a conversation, and every subpath is there under its names", () => {
+  const told = JSON.parse(run(["--preserve-symlinks", "program.mjs", tempDir()], app)) as Record<string, unknown>;
+  expect(told["said"]).toContain("Both were run.");
+  expect(told["said"]).toContain("42");
+  expect(told["said"]).toContain("48");
+  expect(told["misnamed"]).toEqual([]);
+  expect(told["names"]).toBeGreaterThan(200);
+  // The AI SDK with what it stands on, and the host: nothing of sandboxes, MCP, messengers or collections.
+  expect(told["onImport"]).toEqual([
+    ...["@ai-sdk/gateway", "@ai-sdk/provider", "@ai-sdk/provider-utils", "@hono/node-server", "@vercel/oidc"],
+    ...["@workflow/serde", "ai", "better-sqlite3", "croner", "eventsource-parser", "hono", "perdure", "ws", "zod"],
+  ]);
+});
+
+function run(args: readonly string[], cwd: string): string {
+  return execFileSync(process.execPath, args, options(cwd));
+}
+
+function options(cwd: string) {
+  // Without the condition that the tests run under: an app has none.
+  return { cwd, encoding: "utf8", env: { ...process.env, NODE_OPTIONS: "" }, maxBuffer: 64 * MEGABYTE } as const;
+}

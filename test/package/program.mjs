@@ -1,0 +1,61 @@
+// An app that has the built package and nothing else of the repository: imports all of it, and has one conversation in
+// which code runs where the package starts programs of its own.
+import { readFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+
+const loaded = new Set();
+registerHooks({
+  load(url, context, next) {
+    const found = /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules\/)/.exec(url)?.[1];
+    if (found !== undefined) loaded.add(found);
+    return next(url, context);
+  },
+});
+
+const { Think } = await import("perdure");
+const { serve } = await import("perdure/node");
+const onImport = [...loaded].sort();
+
+const { createBashTool, createExecuteTool } = await import("perdure/tools");
+const { scriptedModel } = await import("perdure/testing");
+const model = scriptedModel([
+  {
+    toolCalls: [
+      { toolName: "execute", input: { code: "return 6 * 7;" } },
+      { toolName: "bash", input: { command: "echo $((6 * 8))" } },
+    ],
+  },
+  "Both were run.",
+]);
+class Talk extends Think {
+  getModel() {
+    return model;
+  }
+  getTools() {
+    return { execute: createExecuteTool({ tools: {} }), bash: createBashTool() };
+  }
+  async ask(input) {
+    await this.runTurn({ input });
+    return JSON.stringify(this.messages);
+  }
+}
+const host = await serve({ agents: { Talk }, dir: process.argv[2], port: 0, signals: false, log: false });
+const said = await host.getAgentByName(Talk, "one").ask("Run both.");
+await host.stop();
+
+// A name that two files have is changed in one of them where both come into one file; what is public keeps its own, but for
+// the underscore that the bundler puts before a class that mentions itself.
+const { exports } = JSON.parse(readFileSync("node_modules/perdure/package.json", "utf8"));
+const misnamed = [];
+let names = 0;
+for (const subpath of Object.keys(exports).filter((one) => one !== "./package.json")) {
+  const face = await import(`perdure${subpath.slice(1)}`);
+  const known = new Set(Object.keys(face).map((name) => name.toLowerCase()));
+  names += known.size;
+  for (const [name, value] of Object.entries(face)) {
+    const isClass = typeof value === "function" && /^class\b/.test(String(value));
+    // Some have two names.
+    if (isClass && !known.has(value.name.replace(/^_/, "").toLowerCase())) misnamed.push(name);
+  }
+}
+console.log(JSON.stringify({ onImport, said, names, misnamed }));
