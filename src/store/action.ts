@@ -71,7 +71,7 @@ export function restartAction(db: Sql, key: string, session: string, now: number
  */
 export function settleAction(db: Sql, key: string, startedAt: number, output: string, now: number): boolean {
   const where = "key = ? AND started_at = ? AND settled_at IS NULL";
-  return heads.update(db, { settledAt: now, ...{ output } }, where, key, startedAt);
+  return heads.updated(db, { settledAt: now, ...{ output } }, where, key, startedAt);
 }
 
 /** Forgets the attempt that began at `startedAt`, so that the action may be tried again. */
@@ -92,7 +92,7 @@ export function deleteActionsOf(db: Sql, sessions: readonly string[]): number {
 
 /** The newest first, without their results. */
 export function listActions(db: Sql, limit: number): ActionHead[] {
-  return heads.select(db, "ORDER BY started_at DESC, key LIMIT ?", limit);
+  return heads.select(db, "ORDER BY started_at DESC, key LIMIT (SELECT ?)", limit);
 }
 
 /** Forgets at most `limit` of those that were settled, or begun and never settled, before these times. */
@@ -100,7 +100,7 @@ export function trimActions(db: Sql, settledBefore: number, pendingBefore: numbe
   const rows = db.sql(
     `DELETE FROM perdure_action WHERE key IN (
        SELECT key FROM perdure_action
-       WHERE settled_at < ? OR (settled_at IS NULL AND started_at < ?) LIMIT ?) RETURNING key`,
+       WHERE settled_at < ? OR (settled_at IS NULL AND started_at < ?) LIMIT (SELECT ?)) RETURNING key`,
     settledBefore,
     pendingBefore,
     limit,

@@ -79,7 +79,7 @@ export function rowsChangedAfter(
   limit: number,
 ): (CollectionRow & { readonly readable: 0 | 1 })[] {
   return db.sql<CollectionRow & { readable: 0 | 1 }>(
-    `SELECT ${COLUMNS}, value IS NULL OR json_valid(value) AS readable FROM perdure_row WHERE collection = ? AND (seq, key) > (?, ?) ORDER BY seq, key LIMIT ?`,
+    `SELECT ${COLUMNS}, value IS NULL OR json_valid(value) AS readable FROM perdure_row WHERE collection = ? AND (seq, key) > (?, ?) ORDER BY seq, key LIMIT (SELECT ?)`,
     collection,
     after.seq,
     after.key,
@@ -94,7 +94,7 @@ export function listCollectionRows(
   { after = 0, limit = -1 }: { readonly after?: number; readonly limit?: number } = {},
 ): CollectionRow[] {
   return db.sql<CollectionRow>(
-    `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND value IS NOT NULL AND ord > ? ORDER BY ord LIMIT ?`,
+    `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND value IS NOT NULL AND ord > ? ORDER BY ord LIMIT (SELECT ?)`,
     collection,
     after,
     limit,

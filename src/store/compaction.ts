@@ -201,10 +201,10 @@ export function listCompactions(
 ): CompactionRow[] {
   const before = filter.before ?? Number.MAX_SAFE_INTEGER;
   if (filter.session === undefined)
-    return compactions.select(db, "WHERE seq < ? ORDER BY seq DESC LIMIT ?", before, limit);
+    return compactions.select(db, "WHERE seq < ? ORDER BY seq DESC LIMIT (SELECT ?)", before, limit);
   return compactions.select(
     db,
-    "WHERE seq < ? AND session = ? ORDER BY seq DESC LIMIT ?",
+    "WHERE seq < ? AND session = ? ORDER BY seq DESC LIMIT (SELECT ?)",
     before,
     filter.session,
     limit,

@@ -141,7 +141,7 @@ const deliveries = tableOf<DeliveryRow>()(
 
 /** Deliveries that have something to do, or whose turn has not ended, in their order. */
 export function openDeliveries(db: Sql, limit: number): DeliveryRow[] {
-  return deliveries.select(db, "WHERE state = 'open' ORDER BY seq LIMIT ?", limit);
+  return deliveries.select(db, "WHERE state = 'open' ORDER BY seq LIMIT (SELECT ?)", limit);
 }
 
 /** Those of one place. */
@@ -167,7 +167,7 @@ export function unsettledDeliveries(db: Sql, messenger: string, thread: string):
 /** The newest first. */
 export function listDeliveryRows(db: Sql, states: readonly DeliveryState[], limit: number): DeliveryRow[] {
   const where = states.length === 0 ? "" : `WHERE state IN (${states.map(() => "?").join(", ")})`;
-  return deliveries.select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...states, limit);
+  return deliveries.select(db, `${where} ORDER BY seq DESC LIMIT (SELECT ?)`, ...states, limit);
 }
 
 /** The earliest time at which one that waits may go on; null: none waits. */
@@ -426,7 +426,7 @@ export function markMaybeTwice(db: Sql, seq: number): void {
 /** A failed delivery is tried again from where it was. @returns whether it had failed */
 export function reopenDelivery(db: Sql, seq: number, now: number): boolean {
   const open = { state: "open", attempts: 0, nextAt: 0, error: null, endedAt: null, createdAt: now } as const;
-  return deliveries.update(db, open, "seq = ? AND state = 'failed'", seq);
+  return deliveries.updated(db, open, "seq = ? AND state = 'failed'", seq);
 }
 
 /** Forgets a delivery that has ended. @returns whether there was one */
@@ -445,7 +445,7 @@ export function trimDeliveries(db: Sql, keepDone: number, keepFailed: number): v
   ] as const) {
     const gone = db.sql(
       `DELETE FROM perdure_delivery WHERE state = ? AND seq <= (
-         SELECT seq FROM perdure_delivery WHERE state = ? ORDER BY seq DESC LIMIT 1 OFFSET ?) RETURNING seq`,
+         SELECT seq FROM perdure_delivery WHERE state = ? ORDER BY seq DESC LIMIT 1 OFFSET (SELECT ?)) RETURNING seq`,
       ...[state, state, keep],
     );
     if (gone.length > 0) deleteLostParts(db);

@@ -51,7 +51,7 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> extends Table<Ro
     const given = where.filter(([, ...values]) => !values.includes(undefined));
     const conditions = given.length === 0 ? "" : ` WHERE ${given.map(([condition]) => condition).join(" AND ")}`;
     const values = given.flatMap(([, ...some]) => some as SqlValue[]);
-    return this.select(db, `${conditions} ORDER BY ${order} LIMIT ?`, ...values, limit);
+    return this.select(db, `${conditions} ORDER BY ${order} LIMIT (SELECT ?)`, ...values, limit);
   }
 
   /** The newest row in which a column has this value. */
@@ -62,7 +62,7 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> extends Table<Ro
   /** The first rows that wait, in order. */
   waiting(db: Sql, limit: number): { readonly key: Key; readonly at: number }[] {
     const { key, waiting, order } = this.#options;
-    const query = `SELECT ${this.column(key)} AS key, at FROM ${this.name} WHERE ${waiting} ORDER BY ${order} LIMIT ?`;
+    const query = `SELECT ${this.column(key)} AS key, at FROM ${this.name} WHERE ${waiting} ORDER BY ${order} LIMIT (SELECT ?)`;
     return db.sql<{ key: Key; at: number }>(query, limit);
   }
 
@@ -80,7 +80,7 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> extends Table<Ro
 
   /** Writes what became of a run. @returns false, and writes nothing, when the row has moved on since `run` was read */
   change(db: Sql, run: Row, changes: Partial<Row>): boolean {
-    return this.update(db, changes, this.#isRun, ...this.#runOf(run));
+    return this.updated(db, changes, this.#isRun, ...this.#runOf(run));
   }
 
   /** Deletes the row of a run. @returns false when it has moved on since `run` was read */
@@ -114,7 +114,7 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> extends Table<Ro
     const { name } = this.#options;
     db.sql(
       `DELETE FROM ${name} WHERE seq IN
-        (SELECT seq FROM ${name} WHERE status = 'failed' ORDER BY failed_at DESC, seq DESC LIMIT -1 OFFSET ?)`,
+        (SELECT seq FROM ${name} WHERE status = 'failed' ORDER BY failed_at DESC, seq DESC LIMIT -1 OFFSET (SELECT ?))`,
       keep,
     );
   }

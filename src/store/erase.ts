@@ -78,7 +78,7 @@ export function giveAwayMessages(db: Sql, sessions: readonly string[]): void {
 
 /** Bodies of messages behind a number, oldest first. */
 export function bodiesAfter(db: Sql, after: number, limit: number): { seq: number; id: string; body: string }[] {
-  const query = "SELECT seq, id, body FROM perdure_message WHERE seq > ? ORDER BY seq LIMIT ?";
+  const query = "SELECT seq, id, body FROM perdure_message WHERE seq > ? ORDER BY seq LIMIT (SELECT ?)";
   return db.sql<{ seq: number; id: string; body: string }>(query, after, limit);
 }
 

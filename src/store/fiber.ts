@@ -123,7 +123,7 @@ export function deleteSettledFibers(
     `DELETE FROM perdure_fiber WHERE seq IN
       (SELECT seq FROM perdure_fiber
         WHERE status IN (SELECT value FROM json_each(?)) AND settled_at IS NOT NULL AND settled_at < ?
-        ORDER BY settled_at, seq LIMIT ?)
+        ORDER BY settled_at, seq LIMIT (SELECT ?))
       RETURNING seq`,
     ...[JSON.stringify(statuses), settledBefore ?? Number.MAX_SAFE_INTEGER, limit ?? -1],
   ).length;

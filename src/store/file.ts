@@ -77,7 +77,7 @@ export function readFileRow(db: Sql, ns: string, parent: string, name: string): 
 /** What a directory holds now, by name. */
 export function filesIn(db: Sql, ns: string, parent: string, limit: number, offset: number): FileMeta[] {
   return db.sql<FileMeta>(
-    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND parent = ? ORDER BY name LIMIT ? OFFSET ?`,
+    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND parent = ? ORDER BY name LIMIT (SELECT ?) OFFSET (SELECT ?)`,
     ...[ns, parent, limit, offset],
   );
 }
@@ -99,7 +99,7 @@ export function filesBelow(db: Sql, ns: string, { dir, after, limit }: Below): F
   return db.sql<FileMeta>(
     `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND (parent, name) > (?, ?) AND parent < ?
        AND (parent = ? OR parent >= ?)
-     ORDER BY parent, name LIMIT ?`,
+     ORDER BY parent, name LIMIT (SELECT ?)`,
     ...[ns, from.parent, from.name, end, dir, first, limit],
   );
 }

@@ -85,7 +85,7 @@ export function findSameSchedule(
 export function countWaiting(db: Sql, callback: string, limit: number): number {
   const [row] = db.sql<{ n: number }>(
     `SELECT count(*) AS n FROM
-      (SELECT 1 FROM perdure_schedule WHERE callback = ? AND status = 'pending' LIMIT ?)`,
+      (SELECT 1 FROM perdure_schedule WHERE callback = ? AND status = 'pending' LIMIT (SELECT ?))`,
     callback,
     limit,
   );

@@ -98,8 +98,8 @@ export function unindexedMessages(db: Sql, limit: number): Unindexed[] {
      UNION ALL
      SELECT * FROM (
        SELECT seq, octet_length(body) AS size FROM perdure_message
-       WHERE seq > (SELECT CAST(value AS INTEGER) FROM perdure_cell WHERE key = ?) ORDER BY seq LIMIT ?)
-     LIMIT ?`,
+       WHERE seq > (SELECT CAST(value AS INTEGER) FROM perdure_cell WHERE key = ?) ORDER BY seq LIMIT (SELECT ?))
+     LIMIT (SELECT ?)`,
     STALE_PREFIX.length + 1,
     STALE_PREFIX,
     `${STALE_PREFIX}:`,
@@ -126,7 +126,7 @@ interface IndexedWord {
 
 /** Words of the index from `from` to `to`, both included, in the order of their letters. */
 export function indexedWords(db: Sql, from: string, to: string, limit: number): IndexedWord[] {
-  const query = "SELECT term, doc FROM perdure_search_word WHERE term >= ? AND term <= ? LIMIT ?";
+  const query = "SELECT term, doc FROM perdure_search_word WHERE term >= ? AND term <= ? LIMIT (SELECT ?)";
   return db.sql<{ term: string; doc: number }>(query, from, to, limit);
 }
 
@@ -139,7 +139,7 @@ export function newestMatches(
   const { conditions, args } = conditionsOf(match, filter);
   return db.sql<SearchMatch>(
     `SELECT rowid AS seq, 0 AS score FROM perdure_search WHERE ${conditions.join(" AND ")} AND rowid > ? AND rowid <= ?
-     ORDER BY rowid DESC LIMIT ?`,
+     ORDER BY rowid DESC LIMIT (SELECT ?)`,
     ...args,
     after,
     upto,
@@ -176,7 +176,7 @@ export function searchMessages(db: Sql, match: string, filter: SearchFilter): Se
   return db.sql<SearchMatch>(
     `SELECT rowid AS seq, bm25(perdure_search, ?, ?)
        * (1 + ? * rowid / (SELECT max(seq) FROM perdure_message)) AS score
-     FROM perdure_search WHERE ${conditions.join(" AND ")} ORDER BY score, rowid DESC LIMIT ? OFFSET ?`,
+     FROM perdure_search WHERE ${conditions.join(" AND ")} ORDER BY score, rowid DESC LIMIT (SELECT ?) OFFSET (SELECT ?)`,
     SAID_WEIGHT,
     DONE_WEIGHT,
     NEWNESS,

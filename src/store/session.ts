@@ -108,7 +108,7 @@ export function readOwnerLine(db: Sql & Partial<DamageTeller>, id: string): Sess
 
 /** The sessions that people see, the one that was used last first: those behind `after`, at most `limit`. */
 export function listSessionLines(db: Sql, limit: number, after?: string): SessionLine[] {
-  const order = "ORDER BY updated_at DESC, id DESC LIMIT ?";
+  const order = "ORDER BY updated_at DESC, id DESC LIMIT (SELECT ?)";
   if (after === undefined) return lines.select(db, `WHERE view_of IS NULL ${order}`, limit);
   const behind = "(updated_at, id) < (SELECT updated_at, id FROM perdure_session WHERE id = ?)";
   return lines.select(db, `WHERE view_of IS NULL AND ${behind} ${order}`, after, limit);

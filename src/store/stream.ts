@@ -80,6 +80,11 @@ export function readChunks(db: Sql, turn: number, from = 0): string[] {
   return chunks;
 }
 
+/** Whether any turn has chunks stored. */
+export function hasChunks(db: Sql): boolean {
+  return db.sql("SELECT 1 FROM perdure_stream LIMIT 1").length > 0;
+}
+
 /** How many chunks a turn has stored. */
 export function countChunks(db: Sql, turn: number): number {
   const [row] = db.sql<{ n: number }>(

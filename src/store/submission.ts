@@ -69,7 +69,7 @@ export function submissionOf(db: Sql, turnId: string): SubmissionRow | undefined
 /** The newest first. */
 export function listSubmissionRows(db: Sql, statuses: readonly SubmissionStatus[], limit: number): SubmissionRow[] {
   const where = statuses.length === 0 ? "" : `WHERE status IN (${statuses.map(() => "?").join(", ")})`;
-  return submissions.select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...statuses, limit);
+  return submissions.select(db, `${where} ORDER BY seq DESC LIMIT (SELECT ?)`, ...statuses, limit);
 }
 
 /** @throws PerdureError `sql_failed` when the id, the key or the turn is taken. */

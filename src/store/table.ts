@@ -8,6 +8,8 @@ export class Table<Row extends object> {
   /** What `SELECT` and `RETURNING` name to get whole rows. */
   readonly columns: string;
   readonly #columns: ReadonlyMap<string, string>;
+  /** By what follows the table's name: the same text each time, so that the statement is found by it at once. */
+  readonly #selects = new Map<string, string>();
 
   /** @param renamed columns that have another name in the table */
   constructor(name: string, names: readonly string[], renamed: Partial<Record<keyof Row & string, string>> = {}) {
@@ -26,9 +28,14 @@ export class Table<Row extends object> {
     return this.#columns.get(name) ?? name;
   }
 
-  /** @param rest what follows the table's name */
+  /**
+   * @param rest what follows the table's name. A bound number of rows is `LIMIT (SELECT ?)`: with a value bound to `LIMIT`
+   * itself, SQLite plans the statement anew each time, which costs many times what the statement does.
+   */
   select(db: Sql, rest: string, ...args: SqlValue[]): Row[] {
-    return db.sql<Row>(`SELECT ${this.columns} FROM ${this.name} ${rest}`, ...args);
+    let query = this.#selects.get(rest);
+    if (query === undefined) this.#selects.set(rest, (query = `SELECT ${this.columns} FROM ${this.name} ${rest}`));
+    return db.sql<Row>(query, ...args);
   }
 
   /** Adds a row; what is `undefined` is as the table has it. @param rest `ON CONFLICT` or `RETURNING` */
@@ -51,12 +58,20 @@ export class Table<Row extends object> {
     this.insert(db, row, `ON CONFLICT ${index} DO UPDATE SET ${sets.join(", ")}`);
   }
 
-  /** Writes some columns; what is `undefined` stays as it is. @returns whether there was such a row */
-  update(db: Sql, changes: Partial<Row>, where: string, ...args: SqlValue[]): boolean {
+  /** Writes some columns; what is `undefined` stays as it is. */
+  update(db: Sql, changes: Partial<Row>, where: string, ...args: SqlValue[]): void {
+    this.#update(db, changes, where, args);
+  }
+
+  /** The same, at a price: SQLite keeps what it returns in a table. @returns whether there was such a row */
+  updated(db: Sql, changes: Partial<Row>, where: string, ...args: SqlValue[]): boolean {
+    return this.#update(db, changes, `${where} RETURNING 1`, args).length > 0;
+  }
+
+  #update(db: Sql, changes: Partial<Row>, rest: string, args: readonly SqlValue[]): unknown[] {
     const given = givenOf(changes);
     const sets = given.map(([name]) => `${this.column(name)} = ?`).join(", ");
-    const query = `UPDATE ${this.name} SET ${sets} WHERE ${where} RETURNING 1`;
-    return db.sql(query, ...given.map(([, value]) => value), ...args).length > 0;
+    return db.sql(`UPDATE ${this.name} SET ${sets} WHERE ${rest}`, ...given.map(([, value]) => value), ...args);
   }
 }
 

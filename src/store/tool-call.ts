@@ -186,7 +186,11 @@ export function nextQuestionExpiry(db: Sql): number | null {
 
 /** Questions that have their last word, the newest question first. */
 export function decidedQuestions(db: Sql, limit: number): ToolCallRow[] {
-  return calls.select(db, "WHERE decided_at IS NOT NULL AND status <> 'asked' ORDER BY seq DESC LIMIT ?", limit);
+  return calls.select(
+    db,
+    "WHERE decided_at IS NOT NULL AND status <> 'asked' ORDER BY seq DESC LIMIT (SELECT ?)",
+    limit,
+  );
 }
 
 /** @throws PerdureError `sql_failed` when the call has a row already. */
@@ -313,7 +317,7 @@ export function restartToolCall(db: Sql, seq: number, turnId: string, step: numb
 /** A call has returned. @param result JSON. @returns whether it ran, or was about to */
 export function returnToolCall(db: Sql, messageId: string, toolCallId: string, result: string): boolean {
   const where = "message_id = ? AND tool_call_id = ? AND status IN ('approved', 'started')";
-  return calls.update(db, { status: "returned", ...{ result, state: null } }, where, messageId, toolCallId);
+  return calls.updated(db, { status: "returned", ...{ result, state: null } }, where, messageId, toolCallId);
 }
 
 /** A call that has a result without having run. @throws PerdureError `sql_failed` when it has a row already. */

@@ -269,7 +269,7 @@ export function noteProgress(db: Sql, seq: number, now: number): void {
 
 /** Replaces what a turn that runs has noted. @returns whether there is such a turn. */
 export function stashTurn(db: Sql, id: string, stash: string): boolean {
-  return turns.update(db, { stash }, "id = ? AND status = 'running'", id);
+  return turns.updated(db, { stash }, "id = ? AND status = 'running'", id);
 }
 
 /** The answer has a name, and had this many parts before. */
@@ -313,7 +313,7 @@ export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: s
 export function trimTurns(db: Sql, session: string, keep: number): void {
   db.sql(
     `DELETE FROM perdure_turn WHERE session = ? AND status NOT IN ('held', 'accepted', 'running')
-     AND seq <= (SELECT seq FROM perdure_turn WHERE session = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
+     AND seq <= (SELECT seq FROM perdure_turn WHERE session = ? ORDER BY seq DESC LIMIT 1 OFFSET (SELECT ?))`,
     session,
     session,
     keep,

@@ -54,10 +54,11 @@ export function readUsageTotal(db: Sql, scope: UsageScope, key: string): UsageSu
   return sums.select(db, "WHERE scope = ? AND key = ?", scope, key)[0] ?? noUsage;
 }
 
+const columns = sums.names.map((name) => sums.column(name));
+const ADDED = columns.map((column) => `${column} = ${column} + excluded.${column}`).join(", ");
+
 export function addUsageTotal(db: Sql, scope: UsageScope, key: string, more: UsageSums): void {
-  const columns = sums.names.map((name) => sums.column(name));
-  const added = columns.map((column) => `${column} = ${column} + excluded.${column}`).join(", ");
-  sums.insert(db, { ...{ scope, key }, ...more }, `ON CONFLICT (scope, key) DO UPDATE SET ${added}`);
+  sums.insert(db, { ...{ scope, key }, ...more }, `ON CONFLICT (scope, key) DO UPDATE SET ${ADDED}`);
 }
 
 export function deleteUsageTotal(db: Sql, scope: UsageScope, key: string): void {

@@ -181,7 +181,7 @@ export function listUsage(db: Sql, filter: UsageFilter, limit: number): UsageRow
   add("turn_id", filter.turn);
   add("session", filter.session);
   add("purpose", filter.purpose);
-  return usage.select(db, `WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`, ...args, limit);
+  return usage.select(db, `WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT (SELECT ?)`, ...args, limit);
 }
 
 /** Ids of the turns that called a model in a session. */

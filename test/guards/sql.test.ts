@@ -42,3 +42,15 @@ test("store, tests, conformance suites, comments and plain words pass", () => {
   });
   expect(checkSql(root)).toEqual([]);
 });
+
+test("a value bound to LIMIT itself fails, also in store", () => {
+  const root = plant({
+    "src/store/a.ts":
+      'export const q = "SELECT 1 FROM t LIMIT ?";\nexport const r = "SELECT 1 FROM t LIMIT (SELECT ?)";\n',
+    "src/store/b.ts": "export const q = `SELECT 1 FROM t LIMIT -1 OFFSET ?`;\n",
+  });
+  expect(checkSql(root)).toEqual([
+    "src/store/a.ts:1: a value bound to LIMIT itself, not (SELECT ?)",
+    "src/store/b.ts:1: a value bound to LIMIT itself, not (SELECT ?)",
+  ]);
+});

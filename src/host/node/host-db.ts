@@ -298,11 +298,15 @@ function prepareAll(db: Database.Database) {
     ),
     awake: db.prepare<[], string>("SELECT id FROM agent WHERE awake = 1 ORDER BY id").pluck(),
     due: db
-      .prepare<[number, number], string>("SELECT id FROM agent WHERE at IS NOT NULL AND at <= ? ORDER BY at LIMIT ?")
+      .prepare<[number, number], string>(
+        "SELECT id FROM agent WHERE at IS NOT NULL AND at <= ? ORDER BY at LIMIT (SELECT ?)",
+      )
       .pluck(),
     nextDue: db.prepare<[], number>("SELECT min(at) FROM agent WHERE at IS NOT NULL").pluck(),
     has: db.prepare<[string], number>("SELECT 1 FROM agent WHERE id = ?").pluck(),
-    list: db.prepare<[string, number], string>("SELECT id FROM agent WHERE id > ? ORDER BY id LIMIT ?").pluck(),
+    list: db
+      .prepare<[string, number], string>("SELECT id FROM agent WHERE id > ? ORDER BY id LIMIT (SELECT ?)")
+      .pluck(),
     tree: db
       .prepare<[string, string, string], string>(
         "SELECT id FROM agent WHERE id = ? OR (id >= ? AND id < ?) ORDER BY id",

@@ -11,7 +11,7 @@ import { isSaidIn } from "../../session/siblings.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import { hasBehind, standsAbove } from "../../store/message.ts";
 import { readChatContext, writeChatContext } from "../../store/session.ts";
-import { deleteChunks } from "../../store/stream.ts";
+import { deleteChunks, hasChunks } from "../../store/stream.ts";
 import {
   begunTurns,
   cancelTurn,
@@ -260,7 +260,7 @@ function openIn(db: Sql, session: string): TurnRow[] {
 
 /** A new request ends the time in which a failed one can be looked at again. */
 function forgetFailed({ host }: Engine, session: string): void {
-  const newest = newestTurn(host, session);
+  const newest = hasChunks(host) ? newestTurn(host, session) : undefined;
   if (newest?.status === "error") deleteChunks(host, newest.seq);
 }
 
