@@ -1,10 +1,13 @@
-import { mkdirSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { Agent, type AgentEnv, callable, PerdureError } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { agentFiles, databaseFile, hashOf, withDatabase } from "./agent-files.ts";
 import { connect, openHost, tempDir } from "./open-host.ts";
+
+/** The tables of an agent, with hardly a row in them. */
+const SMALL_FILE_BYTES = 128 * 1024;
 
 class Notes extends Agent<AgentEnv, { count: number }> {
   static {
@@ -153,6 +156,30 @@ test("stored state that is not JSON is reported, and the agent goes on with its 
   expect(await host.getAgentByName(Notes, "bad").add("new")).toBe(1);
   await host.stop();
   expect(withDatabase(bad, (db) => db.prepare("SELECT value FROM perdure_state").pluck().get())).toBe('{"count":1}');
+});
+
+test("an agent with a row or two has a small file; one with the larger pages of before goes on, within the same bound", async () => {
+  const dir = tempDir();
+  const host = await openHost({ agents: { Notes }, dir });
+  await host.getAgentByName(Notes, "new").add("kept");
+  await host.getAgentByName(Notes, "old").add("kept");
+  await host.stop();
+  const old = databaseFile(dir, "old");
+  expect(statSync(databaseFile(dir, "new")).size).toBeLessThan(SMALL_FILE_BYTES);
+  withDatabase(old, (db) => {
+    for (const change of ["journal_mode = DELETE", "page_size = 4096", "journal_mode = WAL"]) {
+      db.pragma(change);
+      db.exec("VACUUM");
+    }
+  });
+  const before = statSync(old).size;
+  expect(before).toBeGreaterThan(SMALL_FILE_BYTES);
+
+  const again = await openHost({ agents: { Notes }, dir, limits: { databaseBytes: before + 100_000 } });
+  const stub = again.getAgentByName(Notes, "old");
+  expect(await stub.add("y".repeat(50_000))).toBe(2);
+  await expect(stub.add("z".repeat(100_000))).rejects.toMatchObject({ code: "disk_full" });
+  expect(await stub.list()).toEqual(["kept", "y".repeat(50_000)]);
 });
 
 test("a full disk: the write fails, what was committed stays, and there is room again after the limit is raised", async () => {

@@ -13,12 +13,12 @@ import { plainSql } from "./template.ts";
 import { syncDirectory, WalSync } from "./wal-sync.ts";
 
 const READABLE_LENGTH = 40;
-/** SQLite's default. */
-const PAGE_BYTES = 4096;
-/** How long a log grows, in pages, before it is moved into the main file: SQLite's default. */
-const LOG_PAGES = 1000;
+/** No database is smaller: the tables alone take more. */
+const LEAST_BYTES = 4096;
+/** How long a log grows before it is moved into the main file. */
+const LOG_BYTES = 4 * 1024 * 1024;
 /** How long it may grow within one commit, or without a sync. Then SQLite moves it, inside of the commit. */
-const MOST_LOG_PAGES = 4 * LOG_PAGES;
+const MOST_LOG_BYTES = 4 * LOG_BYTES;
 
 /** Where an agent's database is, relative to the host's directory: readable first, unique by the hash of its id. */
 export function agentFileName(id: string): string {
@@ -52,6 +52,7 @@ export class DiskAgentFile implements AgentFile {
   readonly #wal: WalSync;
   #there: boolean | undefined;
   #db: Database.Database | undefined;
+  #pageBytes = 1;
 
   constructor(dir: string, id: string, spares: SpareFiles, maxBytes: number) {
     const name = agentFileName(id);
@@ -70,15 +71,17 @@ export class DiskAgentFile implements AgentFile {
 
   open(): Database.Database {
     if (!this.exists()) this.#create();
-    // SQLite takes less than a page for a new database; ours never have less, so this one has lost its rows.
+    // SQLite takes less than a page for a new database; this one has lost its rows.
     else if (isCutOff(this.#path)) throw damaged(this.#path);
     const db = openSqlite(this.#path);
     try {
       // One owner: the lock is held while open, and the log's index lives in memory instead of a file.
       db.pragma("locking_mode = EXCLUSIVE");
       db.pragma("synchronous = NORMAL");
-      db.pragma(`max_page_count = ${Math.max(1, Math.floor(this.#maxBytes / PAGE_BYTES))}`);
-      db.pragma(`wal_autocheckpoint = ${MOST_LOG_PAGES}`);
+      // Files from before have larger pages than new ones.
+      this.#pageBytes = Number(db.pragma("page_size", { simple: true }));
+      db.pragma(`max_page_count = ${Math.max(1, this.#pages(this.#maxBytes))}`);
+      db.pragma(`wal_autocheckpoint = ${this.#pages(MOST_LOG_BYTES)}`);
       migrate(plainSql(db));
       if (this.#isUntold) noteAgentId(plainSql(db), this.#id);
       return (this.#db = db);
@@ -90,7 +93,7 @@ export class DiskAgentFile implements AgentFile {
 
   async sync(): Promise<void> {
     await Promise.all([this.#wal.sync(), this.#spares.settle(this.#path)]);
-    if (logPages(this.#db) >= LOG_PAGES) setImmediate(() => this.#moveLog());
+    if (logPages(this.#db) >= this.#pages(LOG_BYTES)) setImmediate(() => this.#moveLog());
   }
 
   /**
@@ -98,7 +101,7 @@ export class DiskAgentFile implements AgentFile {
    * log is on the disk already, and what waited for that has left.
    */
   #moveLog(): void {
-    if (logPages(this.#db) < LOG_PAGES) return;
+    if (logPages(this.#db) < this.#pages(LOG_BYTES)) return;
     try {
       this.#db?.pragma("wal_checkpoint(PASSIVE)");
     } catch {
@@ -120,6 +123,10 @@ export class DiskAgentFile implements AgentFile {
     this.#there = false;
   }
 
+  #pages(bytes: number): number {
+    return Math.floor(bytes / this.#pageBytes);
+  }
+
   #create(): void {
     this.#spares.take(this.#path);
     this.#there = true;
@@ -135,7 +142,7 @@ function logPages(db: Database.Database | undefined): number {
 /** Directories of some file systems are as small; what SQLite says about those is right. */
 function isCutOff(file: string): boolean {
   const found = fs.statSync(file);
-  return found.isFile() && found.size < PAGE_BYTES;
+  return found.isFile() && found.size < LEAST_BYTES;
 }
 
 function damaged(file: string): PerdureError {

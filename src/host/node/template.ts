@@ -8,12 +8,19 @@ const HEADER_WRITE_VERSION = 18;
 const HEADER_READ_VERSION = 19;
 const WAL_VERSION = 2;
 
+/**
+ * Of new databases. A commit writes whole pages, and each table has one: rows of agents are small, so that small pages make
+ * their files and what a turn writes a quarter of what SQLite's own would.
+ */
+const PAGE_BYTES = 1024;
+
 let empty: Buffer | undefined;
 
 /** A database with the framework's tables and no rows, as bytes. Made once: it takes some milliseconds. */
 function emptyBytes(): Buffer {
   if (empty !== undefined) return empty;
   const db = openSqlite(":memory:");
+  db.pragma(`page_size = ${PAGE_BYTES}`);
   migrate(plainSql(db));
   // Tables that a later migration dropped leave pages that every agent would carry.
   db.exec("VACUUM");
