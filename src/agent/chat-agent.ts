@@ -9,7 +9,7 @@ import type { Delivery, NoticeOptions } from "../messenger/messengers.ts";
 import type { MessengerContext } from "../messenger/reception.ts";
 import { type MessageInput, toMessages } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
-import { pendingInteractions } from "../message/tool-answer.ts";
+import { batchState } from "../message/tool-answer.ts";
 import { asPart, isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
 import type { SearchOptions } from "../search/search.ts";
@@ -307,7 +307,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   /** Whether the last answer waits for a client tool or an approval. */
   hasPendingInteraction(): boolean {
     const last = this.messages.at(-1);
-    return last !== undefined && last.role === "assistant" && pendingInteractions(last).length > 0;
+    return last !== undefined && last.role === "assistant" && batchState(last).waiting > 0;
   }
 
   /** Answers a tool call from server code, in whatever session it waits. False when it is unknown or was answered before. */

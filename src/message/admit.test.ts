@@ -162,29 +162,6 @@ test("malformed inputs are sent as they are stored", () => {
   expect(take(builder, [{ ...available, input: "nonsense" }])).toEqual([{ ...available, input: {} }]);
 });
 
-test("an interrupted text goes on without a start of its own; reasoning keeps its start", () => {
-  const stored: UIMessage = { id: "m", role: "assistant", parts: [{ type: "text", text: "Hel", state: "streaming" }] };
-  const chunks: UIMessageChunk[] = [
-    { type: "reasoning-start", id: "r" },
-    { type: "reasoning-delta", id: "r", delta: "hm" },
-    { type: "text-start", id: "x" },
-    { type: "text-delta", id: "x", delta: "lo" },
-    { type: "text-end", id: "x" },
-    { type: "text-start", id: "y" },
-  ];
-  const builder = builderFrom(stored, { resumeText: true });
-  expect(take(builder, chunks, { continuation: true })).toEqual(chunks.filter((chunk) => chunk !== chunks[2]));
-  const forwarding = builderFrom(stored, { resumeText: true });
-  expect(take(forwarding, chunks, { continuation: true, forwardTextStart: true })).toEqual(chunks);
-  for (const one of [builder, forwarding]) {
-    expect(toMessage(one).parts).toMatchObject([
-      { text: "Hello", state: "done" },
-      { type: "reasoning", text: "hm" },
-      { text: "" },
-    ]);
-  }
-});
-
 test("whatever a model sends, what is admitted is a stream that the AI SDK reads without an error", async () => {
   const pool: UIMessageChunk[] = [
     start,

@@ -12,11 +12,6 @@ export interface AdmitOptions {
   readonly continuation?: boolean;
   /** Whether another stored message has this id; then the stream may not have it. Must be fast, must not throw. */
   readonly isTaken?: (id: string) => boolean;
-  /**
-   * Clients are to see the first `text-start` of a resumed text too. Observers then show two texts until the
-   * next transcript; without it, a client that gets the stream through a resume has no part for the deltas.
-   */
-  readonly forwardTextStart?: boolean;
 }
 
 /**
@@ -41,13 +36,8 @@ function admitChunk(builder: MessageBuilder, chunk: UIMessageChunk, options: Adm
       return chunk.messageMetadata === undefined
         ? []
         : [{ type: "message-metadata", messageMetadata: chunk.messageMetadata }];
-    case "text-start":
-      return builder.resume !== undefined && options.forwardTextStart !== true ? [] : [chunk];
     case "text-delta":
-      if (builder.openText.has(chunk.id) || (builder.resume !== undefined && options.forwardTextStart !== true)) {
-        return [chunk];
-      }
-      return [{ type: "text-start", id: chunk.id }, chunk];
+      return builder.openText.has(chunk.id) ? [chunk] : [{ type: "text-start", id: chunk.id }, chunk];
     case "text-end":
       return builder.openText.has(chunk.id) ? [chunk] : [];
     case "reasoning-delta":

@@ -28,24 +28,35 @@ export interface MessageBuilder {
   stepAt: number;
   /** The parts before this one were there before this stream. */
   readonly inherited: number;
-  /** An interrupted text that the first text of this stream goes on with. */
-  resume: TextUIPart | undefined;
   /** Fields of the continued message that nobody here knows. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
 /** Starts an empty assistant message. `id` holds until a stream brings its own with its first `start`. */
 export function newBuilder(id: string): MessageBuilder {
-  return build({ id, role: "assistant", parts: [] }, false);
+  return builderFrom({ id, role: "assistant", parts: [] });
 }
 
-/**
- * Continues a stored assistant message, which is not changed.
- * @param options.resumeText the message was interrupted: if it ends in a text that was still streaming, the
- * first text of the new stream is appended to that one instead of becoming a part of its own.
- */
-export function builderFrom(message: UIMessage, options: { resumeText?: boolean } = {}): MessageBuilder {
-  return build(message, options.resumeText === true);
+/** Continues a stored assistant message, which is not changed. */
+export function builderFrom({ id, role: _role, metadata, parts, ...extra }: UIMessage): MessageBuilder {
+  const builder: MessageBuilder = {
+    id,
+    metadata,
+    finishReason: undefined,
+    started: false,
+    parts: parts.map((part) => ({ ...part })),
+    openText: new Map(),
+    openReasoning: new Map(),
+    tools: new Map(),
+    approvals: new Map(),
+    data: new Map(),
+    guessed: new Set(),
+    stepAt: parts.findLastIndex((part) => part.type === "step-start") + 1,
+    inherited: parts.length,
+    extra,
+  };
+  builder.parts.forEach((part, index) => indexPart(builder, part, index));
+  return builder;
 }
 
 /** The message as it is now. Later chunks do not change what was returned. */
@@ -95,13 +106,7 @@ export function dataKey(type: string, id: string): string {
 
 /** Adds a part at the end and makes it findable. */
 export function pushPart(builder: MessageBuilder, part: Part): void {
-  const index = builder.parts.push(part) - 1;
-  // Text that comes after something else must not be joined to text before it.
-  if (builder.resume !== undefined && endsResume(part)) {
-    builder.resume.state = "done";
-    builder.resume = undefined;
-  }
-  indexPart(builder, part, index);
+  indexPart(builder, part, builder.parts.push(part) - 1);
 }
 
 /** Removes the parts from `length` on. Open texts are forgotten: their parts may be among them. */
@@ -113,33 +118,6 @@ export function truncateParts(builder: MessageBuilder, length: number): void {
   builder.parts.forEach((part, at) => indexPart(builder, part, at));
 }
 
-function build(message: UIMessage, resumeText: boolean): MessageBuilder {
-  const { id, role: _role, metadata, parts, ...extra } = message;
-  const builder: MessageBuilder = {
-    id,
-    metadata,
-    finishReason: undefined,
-    started: false,
-    parts: parts.map((part) => ({ ...part })),
-    openText: new Map(),
-    openReasoning: new Map(),
-    tools: new Map(),
-    approvals: new Map(),
-    data: new Map(),
-    guessed: new Set(),
-    stepAt: parts.findLastIndex((part) => part.type === "step-start") + 1,
-    inherited: parts.length,
-    resume: undefined,
-    extra,
-  };
-  builder.parts.forEach((part, index) => indexPart(builder, part, index));
-  if (resumeText) {
-    const last = builder.parts.findLast((part) => part.type !== "step-start");
-    if (last?.type === "text" && last.state === "streaming") builder.resume = last;
-  }
-  return builder;
-}
-
 function indexPart(builder: MessageBuilder, part: Part, index: number): void {
   if (isToolPart(part)) {
     builder.tools.set(part.toolCallId, { part, index });
@@ -148,10 +126,6 @@ function indexPart(builder: MessageBuilder, part: Part, index: number): void {
     const key = dataKey(part.type, part.id);
     if (!builder.data.has(key)) builder.data.set(key, part);
   }
-}
-
-function endsResume(part: Part): boolean {
-  return part.type !== "step-start" && part.type !== "reasoning" && !isDataPart(part);
 }
 
 function isDataPart(part: Part): part is DataPart {

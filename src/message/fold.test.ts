@@ -205,35 +205,6 @@ test("continuing changes neither the stored message nor an earlier snapshot, and
   expect(toMessage(builder)).toMatchObject({ createdAt: "then", parts: [{ text: "a" }, { text: "bc" }] });
 });
 
-test("an interrupted text goes on in its part, but not across a tool call", () => {
-  const interrupted: UIMessage = {
-    id: "m",
-    role: "assistant",
-    parts: [{ type: "step-start" }, { type: "text", text: "Hel", state: "streaming" }],
-  };
-  const joined = builderFrom(interrupted, { resumeText: true });
-  for (const chunk of [
-    { type: "start-step" },
-    { type: "text-start", id: "x" },
-    { type: "text-delta", id: "x", delta: "lo" },
-    { type: "text-end", id: "x" },
-    { type: "text-delta", id: "y", delta: "second" },
-  ] as UIMessageChunk[])
-    applyChunk(joined, chunk);
-  expect(toMessage(joined).parts).toEqual([
-    { type: "step-start" },
-    { type: "text", text: "Hello", state: "done" },
-    { type: "step-start" },
-    { type: "text", text: "second", state: "streaming" },
-  ]);
-  const apart = builderFrom(interrupted, { resumeText: true });
-  applyChunk(apart, available);
-  applyChunk(apart, { type: "text-delta", id: "x", delta: "lo" });
-  expect(
-    toMessage(apart).parts.map((part) => (part.type === "text" ? `${part.text} ${part.state}` : part.type)),
-  ).toEqual(["step-start", "Hel done", "tool-t", "lo streaming"]);
-});
-
 test("whole things are boundaries, pieces are not", () => {
   const yes = [
     available,

@@ -124,9 +124,8 @@ function applyData(builder: MessageBuilder, chunk: DataPart & { transient?: bool
 }
 
 function openText(builder: MessageBuilder, id: string): TextUIPart {
-  const part: TextUIPart = builder.resume ?? { type: "text", text: "", state: "streaming" };
-  if (builder.resume === undefined) pushPart(builder, part);
-  builder.resume = undefined;
+  const part: TextUIPart = { type: "text", text: "", state: "streaming" };
+  pushPart(builder, part);
   builder.openText.set(id, part);
   return part;
 }

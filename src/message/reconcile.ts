@@ -5,7 +5,7 @@ import type { Role, UIMessage } from "./types.ts";
 export interface StoredMessages {
   /** The role of a stored message; `undefined` when there is none with that id. */
   role(id: string): Role | undefined;
-  /** Its content. Asked for user messages only. */
+  /** Its content. Asked only for the client's last message. */
   get(id: string): UIMessage | undefined;
   /** The ids that come after `id` in the conversation as it is shown, oldest first. */
   idsAfter(id: string): readonly string[];
@@ -16,11 +16,6 @@ interface ReconcileOptions {
   readonly trigger?: string;
   /** The answer that is being written now. What a client has of it is part of it at best. */
   readonly inFlightId?: string;
-  /**
-   * Which user messages are compared with the stored ones. An edit by the public clients is always the
-   * last message, so `last` keeps the cost of a turn from growing with the conversation.
-   */
-  readonly compare?: "all" | "last";
   /**
    * Whether a message that is not stored was so once, and was taken away since. A client that was away may still show
    * it; it comes back only as the last message, which is what its user has just sent.
@@ -34,7 +29,7 @@ interface ReconcileOptions {
 export interface Reconciled {
   /** New user messages, in order. */
   readonly add: UIMessage[];
-  /** Known user messages with other parts than before. */
+  /** The last message of the client, if it is a known one of the user with other parts than before. */
   readonly update: UIMessage[];
   /** Ids that the client cut off by a regenerate or an edit, oldest first. A store with branches may ignore it. */
   readonly remove: string[];
@@ -49,7 +44,8 @@ export interface Reconciled {
  * message of the client is removed, because a client may show only the end of a long conversation; and nothing
  * before a stored message is added, because a client may also show what was trimmed away, or merged.
  *
- * Costs one `role` per message, and a `get` per user message unless `compare` is `last`.
+ * Only the last message is compared with what is stored: an edit by the public clients is always the last one, and so the
+ * cost of a turn does not grow with the conversation.
  */
 export function reconcile(
   stored: StoredMessages,
@@ -75,13 +71,10 @@ export function reconcile(
       continue;
     }
     last = message.id;
-    const compared = options.compare !== "last" || message === final;
-    if (role === "user" && message.role === "user" && compared && isChanged(stored, message, options)) {
-      update.push(message);
-    }
+    const isCompared = message === final && role === "user" && message.role === "user";
+    if (isCompared && isChanged(stored, message, options)) update.push(message);
   }
-  const edited = final !== undefined && update.includes(final);
-  const cuts = add.length === 0 && (edited || options.trigger === "regenerate-message");
+  const cuts = add.length === 0 && (update.length > 0 || options.trigger === "regenerate-message");
   const after = cuts && last !== undefined ? stored.idsAfter(last) : [];
   return { add, update, remove: after.filter((id) => !seen.has(id) && id !== options.inFlightId), last };
 }

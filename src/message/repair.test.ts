@@ -2,7 +2,7 @@ import { convertToModelMessages, generateText } from "ai";
 import type { ModelMessage } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { expect, test } from "vitest";
-import { closeStreaming, INTERRUPTED_TEXT, repairTranscript } from "./repair.ts";
+import { closeStreaming, INTERRUPTED_TEXT, repairMessage } from "./repair.ts";
 import { asPart, isTerminal, toolParts } from "./types.ts";
 import type { Part, ToolPart, ToolState, UIMessage } from "./types.ts";
 
@@ -21,8 +21,8 @@ const states: ToolState[] = [
   "output-denied",
 ];
 
-function repairParts(parts: Part[], options?: Parameters<typeof repairTranscript>[1]): Part[] {
-  return repairTranscript([answer(...parts), user("next")], options)[0]?.parts ?? [];
+function repairParts(parts: Part[], options?: Parameters<typeof repairMessage>[1]): Part[] {
+  return repairMessage(answer(...parts), options).parts;
 }
 
 test("a conversation that needs nothing is returned as it is", () => {
@@ -36,9 +36,7 @@ test("a conversation that needs nothing is returned as it is", () => {
     ),
     user("next"),
   ];
-  expect(repairTranscript(fine)).toBe(fine);
-  const half = [...fine, answer(tool("input-available"))];
-  expect(repairTranscript(half)[1]).toBe(half[1]);
+  for (const message of fine) expect(repairMessage(message)).toBe(message);
 });
 
 test.each<ToolState>(["input-available", "approval-requested", "approval-responded"])(
@@ -112,22 +110,16 @@ test("the app may end a call in its own way; a bad end falls back", () => {
   expect(repairParts([part], { repairInterruptedToolPart: throws })).toEqual(fallback);
 });
 
-test("what waits for an answer in the last message can be kept", () => {
+test("what waits for an answer can be kept", () => {
   const parts = [
     tool("input-available"),
     tool("approval-requested", { toolCallId: "d", approval: { id: "ap" } }),
     tool("approval-responded", { toolCallId: "e", approval: { id: "ap2", approved: true } }),
   ];
-  const waiting = [user("hi"), answer(...parts)];
-  expect(repairTranscript(waiting, { keepPending: true })).toBe(waiting);
-  expect(
-    repairTranscript([...waiting, user("never mind")], { keepPending: true })[1]?.parts.map(
-      (part) => "state" in part && part.state,
-    ),
-  ).toEqual(["output-error", "output-error", "output-error"]);
-  expect(repairTranscript([answer(tool("input-streaming"))], { keepPending: true })[0]?.parts[0]).toMatchObject({
-    state: "output-error",
-  });
+  const waiting = answer(...parts);
+  expect(repairMessage(waiting, { keepPending: true })).toBe(waiting);
+  expect(repairParts(parts).map((part) => "state" in part && part.state)).toEqual(Array(3).fill("output-error"));
+  expect(repairParts([tool("input-streaming")], { keepPending: true })[0]).toMatchObject({ state: "output-error" });
 });
 
 test("open texts are closed", () => {
@@ -136,14 +128,11 @@ test("open texts are closed", () => {
     { type: "reasoning", text: "b", state: "streaming" },
     tool("input-available"),
   );
-  expect(repairTranscript([open])[0]?.parts.slice(0, 2)).toEqual([
+  expect(repairMessage(open).parts.slice(0, 2)).toEqual([
     { type: "text", text: "a", state: "done" },
     { type: "reasoning", text: "b", state: "done" },
   ]);
-  expect(closeStreaming(open).parts).toEqual([
-    ...(repairTranscript([open])[0]?.parts.slice(0, 2) ?? []),
-    tool("input-available"),
-  ]);
+  expect(closeStreaming(open).parts).toEqual([...repairMessage(open).parts.slice(0, 2), tool("input-available")]);
   const closed = answer({ type: "text", text: "a" });
   expect(closeStreaming(closed)).toBe(closed);
 });
@@ -268,11 +257,11 @@ test("after repair every transcript can be sent, and repairing again changes not
   for (let round = 0; round < 300; round++) {
     const before = randomTranscript();
     const copy = structuredClone(before);
-    const repaired = repairTranscript(before);
+    const repaired = before.map((message) => repairMessage(message));
     expect(before).toEqual(copy);
-    expect(repairTranscript(repaired)).toBe(repaired);
+    for (const message of repaired) expect(repairMessage(message)).toBe(message);
     expect(repaired.flatMap(toolParts).every(isTerminal)).toBe(true);
-    const messages = await convertToModelMessages([...repaired]);
+    const messages = await convertToModelMessages(repaired);
     expect(orphans(messages), JSON.stringify(before)).toEqual([]);
     expect((await generateText({ model, messages })).text, JSON.stringify(before)).toBe("ok");
   }

@@ -17,30 +17,18 @@ export interface RepairOptions {
    * back to the default. Called once per call; should be fast.
    */
   readonly repairInterruptedToolPart?: (part: ToolPart, message: UIMessage) => ToolPart | Part | undefined;
-  /** The calls of the last message that wait for an answer stay open. */
+  /** Calls that wait for an answer stay open. */
   readonly keepPending?: boolean;
   /** Calls that get an end although others stay open: they ran in a stream that was cut. Only for streams. */
   readonly isCut?: (part: ToolPart) => boolean;
 }
 
 /**
- * Makes a conversation one that every provider accepts: each call has a result, each input is an object,
- * nothing is still streaming, each file has an address. One call without a result would otherwise make every
- * later request fail. Ended calls keep their result. Doing it twice changes nothing more; never throws.
- * @returns the same list, and the same messages in it, where there was nothing to repair.
+ * Makes a message one that every provider accepts: each call has a result, each input is an object, nothing is still
+ * streaming, each file has an address. One call without a result would make every later request fail. Calls that have
+ * ended keep their result. Doing it twice changes nothing more; never throws.
+ * @returns the same object where there is nothing to repair.
  */
-export function repairTranscript(messages: readonly UIMessage[], options: RepairOptions = {}): readonly UIMessage[] {
-  let changed = false;
-  const repaired = messages.map((message, index) => {
-    const keep = options.keepPending === true && index === messages.length - 1;
-    const next = repairMessage(message, { ...options, keepPending: keep });
-    if (next !== message) changed = true;
-    return next;
-  });
-  return changed ? repaired : messages;
-}
-
-/** {@link repairTranscript} for one message; `keepPending` applies to it. */
 export function repairMessage(message: UIMessage, options: RepairOptions = {}): UIMessage {
   const parts: Part[] = [];
   const duplicates = message.role === "assistant" ? duplicateCalls(message.parts) : undefined;

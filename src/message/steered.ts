@@ -36,11 +36,10 @@ export function withoutReserved(message: UIMessage): UIMessage {
 /**
  * The conversation for the model: without messages that it reads as a part of an answer. The answers decide, not the
  * notes on the messages: if an answer is gone, what it had taken in is a message like any other again.
- * @param underWay an answer that is not among the messages.
  */
-export function withoutSteered(messages: readonly UIMessage[], underWay?: UIMessage): UIMessage[] {
+export function withoutSteered(messages: readonly UIMessage[]): UIMessage[] {
   const taken = new Set<string>();
-  for (const { role, parts } of underWay === undefined ? messages : [...messages, underWay]) {
+  for (const { role, parts } of messages) {
     if (role !== "assistant") continue;
     for (const part of parts) if (part.type === "steering-message") taken.add(part.id);
   }

@@ -8,7 +8,6 @@ import {
   applyToolResultLive,
   batchState,
   DENIED_TEXT,
-  pendingInteractions,
 } from "./tool-answer.ts";
 import { asPart } from "./types.ts";
 import type { Part, ToolPart, ToolState, UIMessage } from "./types.ts";
@@ -126,27 +125,16 @@ test("a batch waits while some of its calls are answered and some are not", () =
     input: {},
     output: 1,
   });
-  expect(batchState(message())).toEqual({ answered: 0, waiting: 0, mixed: false });
-  expect(batchState(message(tool("input-available")))).toEqual({ answered: 0, waiting: 1, mixed: false });
-  expect(batchState(message(dynamic, tool("input-available"))).mixed).toBe(true);
-  expect(batchState(message(dynamic, tool("approval-requested"))).mixed).toBe(true);
-  expect(batchState(message(dynamic, tool("approval-responded")))).toEqual({ answered: 2, waiting: 0, mixed: false });
-  expect(batchState(message(dynamic, tool("output-error"), tool("output-denied"))).mixed).toBe(false);
+  expect(batchState(message())).toEqual({ answered: 0, waiting: 0 });
+  expect(batchState(message(tool("input-available")))).toEqual({ answered: 0, waiting: 1 });
+  expect(batchState(message(dynamic, tool("input-available")))).toEqual({ answered: 1, waiting: 1 });
+  expect(batchState(message(dynamic, tool("approval-requested")))).toEqual({ answered: 1, waiting: 1 });
+  expect(batchState(message(dynamic, tool("approval-responded")))).toEqual({ answered: 2, waiting: 0 });
+  expect(batchState(message(dynamic, tool("output-error"), tool("output-denied")))).toEqual({
+    answered: 3,
+    waiting: 0,
+  });
   expect(batchState(message(dynamic, tool("input-available", { providerExecuted: true }))).waiting).toBe(0);
-});
-
-test("lists who waits for what", () => {
-  const open = message(
-    tool("approval-requested", { approval: { id: "ap" } }),
-    tool("input-available", { toolCallId: "d" }),
-    tool("output-available"),
-    tool("input-available", { toolCallId: "p", providerExecuted: true }),
-  );
-  expect(pendingInteractions(open)).toEqual([
-    { toolCallId: "c", toolName: "t", kind: "approval", approvalId: "ap", input: { a: 1 } },
-    { toolCallId: "d", toolName: "t", kind: "client-tool", input: { a: 1 } },
-  ]);
-  expect(pendingInteractions(open, () => false).map((one) => one.kind)).toEqual(["approval"]);
 });
 
 test("an answer that comes while the message is written is kept against what the stream says after it", () => {

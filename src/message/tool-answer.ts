@@ -1,6 +1,6 @@
 import { findTool, replaceTool } from "./builder.ts";
 import type { MessageBuilder } from "./builder.ts";
-import { asPart, isAnswered, isAwaitingAnswer, isPending, isToolPart, toolName, toolParts } from "./types.ts";
+import { asPart, isAnswered, isAwaitingAnswer, isPending, isToolPart, toolParts } from "./types.ts";
 import type { ToolApproval, ToolPart, UIMessage } from "./types.ts";
 
 /** What a failed tool says when the client gave no reason. */
@@ -56,8 +56,6 @@ interface Batch {
   readonly answered: number;
   /** Calls that a client or a person has yet to answer. */
   readonly waiting: number;
-  /** Some are answered and some are not: a continuation has to wait. */
-  readonly mixed: boolean;
 }
 
 /** Counts the calls of `message` that are answered and those that are not. */
@@ -68,39 +66,7 @@ export function batchState(message: UIMessage): Batch {
     if (isAnswered(part)) answered += 1;
     else if (isAwaitingAnswer(part)) waiting += 1;
   }
-  return { answered, waiting, mixed: answered > 0 && waiting > 0 };
-}
-
-/** A call that waits for somebody outside. */
-interface PendingInteraction {
-  readonly toolCallId: string;
-  readonly toolName: string;
-  readonly kind: "approval" | "client-tool";
-  readonly approvalId?: string;
-  readonly input: unknown;
-}
-
-/**
- * The calls of `message` that wait for a person or a client.
- * @param isClientTool says which tools clients run; without it, every call that has its input and no result
- * counts. Must not throw.
- */
-export function pendingInteractions(
-  message: UIMessage,
-  isClientTool: (name: string) => boolean = () => true,
-): PendingInteraction[] {
-  const pending: PendingInteraction[] = [];
-  for (const part of toolParts(message)) {
-    if (!isAwaitingAnswer(part)) continue;
-    const { toolCallId, input, approval } = part;
-    const name = toolName(part);
-    if (part.state === "approval-requested") {
-      pending.push({ toolCallId, toolName: name, kind: "approval", approvalId: approval?.id ?? toolCallId, input });
-    } else if (isClientTool(name)) {
-      pending.push({ toolCallId, toolName: name, kind: "client-tool", input });
-    }
-  }
-  return pending;
+  return { answered, waiting };
 }
 
 function withResult(part: ToolPart, result: ToolResult): ToolPart | undefined {

@@ -5,7 +5,7 @@ import type { Identity } from "../../base/identity.ts";
 import type { Follower } from "../../live/broadcast.ts";
 import { toMessages } from "../../message/input.ts";
 import { tryParseJson } from "../../base/json.ts";
-import { pendingInteractions } from "../../message/tool-answer.ts";
+import { batchState } from "../../message/tool-answer.ts";
 import { isToolPart, type UIMessage } from "../../message/types.ts";
 import { parseMessage } from "../../message/validate.ts";
 import type { AgentHost } from "../../port.ts";
@@ -279,7 +279,7 @@ export class ChildRuns {
       const last = lastTurnOf(run);
       const turn = last && readTurn(this.#host, last[2]);
       const answer = turn === undefined || turn.answerId === null ? undefined : this.#messages(turn).get(turn.answerId);
-      const asks = answer !== undefined && !isOpen(turn as TurnRow) && pendingInteractions(answer).length > 0;
+      const asks = answer !== undefined && !isOpen(turn as TurnRow) && batchState(answer).waiting > 0;
       const move = nextRunMove({ status: turn?.status, error: turn?.error ?? null, asks });
       if (move.kind === "end") this.#end(run, move);
     }

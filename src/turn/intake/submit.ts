@@ -86,7 +86,6 @@ export function submit(all: Engine, request: ChatRequest, origin: Origin): Refus
     reconcile(stored, read, {
       trigger: trigger === "regenerate" ? "regenerate-message" : "submit-message",
       inFlightId: running?.continuation === false ? running.builder.id : undefined,
-      compare: "last",
       wasStored: (id) => (named ??= namedMessages(host, session)).has(id),
       asStored: (message) => withStoredMedia(transcript.get(message.id), transcript.clean(message)),
     });
