@@ -1,6 +1,5 @@
 import { reportStoreFailure, STORE_RETRY_MS } from "./callback.ts";
-import type { Work, WorkContext } from "./work.ts";
-import { MAX_RUNNING, START_BATCH } from "./work.ts";
+import { MAX_RUNNING, START_BATCH, type Work, type WorkContext } from "./work.ts";
 
 /**
  * The part that schedules, queue, tasks and fibers share: starts rows that are due, in order, in bounded batches, and

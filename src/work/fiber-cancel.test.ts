@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { FiberContext } from "./fiber-view.ts";
-import type { World } from "../../test/support/fiber-host.ts";
-import { createWorld, deferred, openLife } from "../../test/support/fiber-host.ts";
+import { createWorld, deferred, openLife, type World } from "../../test/support/fiber-host.ts";
 
 const MINUTE = 60 * 1000;
 const settledEvents = (world: World) => world.events.filter((event) => event.type === "fiber:settled");

@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
 import type { FiberContext, FiberRecoveryContext } from "./fiber-view.ts";
-import type { Life, Methods } from "../../test/support/fiber-host.ts";
-import { createWorld, dieWithClosures, forever, killAtEveryCommit, openLife } from "../../test/support/fiber-host.ts";
+import {
+  createWorld,
+  dieWithClosures,
+  forever,
+  killAtEveryCommit,
+  type Life,
+  type Methods,
+  openLife,
+} from "../../test/support/fiber-host.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -1,7 +1,16 @@
 import { expect, test } from "vitest";
 import type { FiberContext, FiberRecoveryContext } from "./fiber-view.ts";
-import type { Life, LifeOptions, Methods, World } from "../../test/support/fiber-host.ts";
-import { createWorld, deferred, dieWithClosures, forever, openLife } from "../../test/support/fiber-host.ts";
+import {
+  createWorld,
+  deferred,
+  dieWithClosures,
+  forever,
+  type Life,
+  type LifeOptions,
+  type Methods,
+  openLife,
+  type World,
+} from "../../test/support/fiber-host.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -1,16 +1,18 @@
 import { errorText, PerdureError } from "../base/error.ts";
-import type { FiberRow } from "../store/fiber.ts";
-import { fiberTable, readFiber } from "../store/fiber.ts";
-import type { Outcome } from "./callback.ts";
-import { contextValues, insist } from "./callback.ts";
-import { applyFiberMove, toFiberState } from "./fiber-move.ts";
-import type { FiberFact, FiberMove } from "./fiber-state.ts";
-import { nextFiberMove } from "./fiber-state.ts";
-import type { FiberContext } from "./fiber-view.ts";
-import { resultError } from "./fiber-view.ts";
+import { type FiberRow, fiberTable, orphanedFibers, readFiber } from "../store/fiber.ts";
+import { contextValues, insist, type Outcome, runCallback } from "./callback.ts";
+import { type FiberFact, type FiberMove, type FiberState, nextFiberMove } from "./fiber-state.ts";
+import { type FiberContext, parseRecoveryResult, resultError, toRecoveryContext } from "./fiber-view.ts";
 import { decodeJson, encodeJson } from "../base/json.ts";
 import { backOffMs } from "./retry.ts";
 import type { WorkContext } from "./work.ts";
+import type { Sql } from "../port.ts";
+
+/** The agent's method that is asked what to do about a closure that died with its process. */
+const HOOK = "onFiberRecovered";
+
+/** How long a recovery hook that throws is called again. */
+export const DEFAULT_RECOVERY_MAX_AGE_MS = 24 * 60 * 60 * 1000;
 
 interface Waiter {
   settled(): void;
@@ -101,6 +103,56 @@ export class FiberRunner {
     });
   }
 
+  /**
+   * The first look of a new life: what an earlier one left running is made to wait again, or to wait for its
+   * hook. Starts nothing. All in one transaction, so a crash in it leaves everything to the next life.
+   */
+  adoptOrphans(): void {
+    const context = this.#context;
+    const { host } = context;
+    const ids = orphanedFibers(host);
+    if (ids.length === 0) return;
+    host.tx(() => {
+      for (const id of ids) {
+        const row = readFiber(host, id);
+        if (row !== undefined) this.move(row, { type: "orphaned", hasMethod: context.method(row.name) !== undefined });
+      }
+    });
+  }
+
+  /**
+   * Calls the recovery hook for a row that is `recovering`, stores what follows from its answer, and then calls `ended`.
+   * A class without the hook has nothing to say.
+   */
+  recover(row: FiberRow, maxAgeMs: number, ended: () => void): void {
+    const context = this.#context;
+    const { host } = context;
+    const { id, name, starts: attempt } = row;
+    let move: FiberMove | undefined;
+    host.emit("fiber:recovered", { id, name, attempt });
+    runCallback(context, this.halted, {
+      cause: row.cause,
+      call: () => context.method(HOOK)?.(toRecoveryContext(row)),
+      store: (outcome) => {
+        const threw = (error: unknown): FiberFact => {
+          host.report(error, { stage: HOOK });
+          return { type: "hook_threw", error: errorText(error), now: host.clock.now(), maxAgeMs };
+        };
+        let fact: FiberFact;
+        try {
+          fact = outcome.ok ? { type: "hook_returned", result: checkResult(outcome.value) } : threw(outcome.error);
+        } catch (error) {
+          fact = threw(error);
+        }
+        move = this.move(row, fact)?.move;
+      },
+      stored: () => {
+        this.tell(row, move);
+        ended();
+      },
+    });
+  }
+
   /** Tells a fiber that runs now to stop, once it is certain that its row says so. */
   abort(id: string, reason: string | null): void {
     this.#context.host.afterTx((committed) => {
@@ -158,4 +210,97 @@ function encodeResult(value: unknown): { result: string | null; error?: string }
   } catch (error) {
     return { result: null, error: errorText(error) };
   }
+}
+
+/** The state of a fiber as its row tells it. */
+function toFiberState(row: FiberRow): FiberState {
+  const { kind, name, attempts, starts, maxRetries } = row;
+  const counts = { kind, name, attempts, starts, maxRetries };
+  switch (row.status) {
+    case "pending":
+    case "running":
+      return { ...counts, phase: row.status };
+    case "recovering":
+      return { ...counts, phase: row.status, interruptedAt: row.interruptedAt ?? row.createdAt };
+    case "interrupted":
+      return { ...counts, phase: row.status, hookDue: row.at !== null, missing: row.missing === 1 };
+    case "completed":
+    case "aborted":
+    case "error":
+      return { phase: "settled" };
+  }
+}
+
+/**
+ * Writes a move.
+ * @returns the row as it is now, or nothing in place of a row that was deleted; undefined, and writes nothing,
+ * when the row had moved on since it was read
+ * @throws PerdureError `bad_input`, `limit` for a snapshot or metadata that cannot be stored
+ */
+function applyFiberMove(
+  db: Sql,
+  row: FiberRow,
+  move: FiberMove,
+  now: number,
+  more: Partial<Pick<FiberRow, "result" | "error">> = {},
+): { readonly row?: FiberRow } | undefined {
+  if (move.type === "stay") return undefined;
+  if (move.type === "forget") return fiberTable.remove(db, row) ? {} : undefined;
+  const changes: Partial<FiberRow> = { ...toChanges(row, move, now), ...more };
+  return fiberTable.change(db, row, changes) ? { row: { ...row, ...changes } } : undefined;
+}
+
+function toChanges(
+  row: FiberRow,
+  move: Exclude<FiberMove, { type: "stay" | "forget" }>,
+  now: number,
+): Partial<FiberRow> {
+  switch (move.type) {
+    case "start":
+      return { status: "running", at: null, starts: row.starts + 1, startedAt: row.startedAt ?? now };
+    case "hook":
+      return { status: "recovering", at: null, starts: row.starts + 1 };
+    case "wait":
+      return {
+        status: "pending",
+        at: now + move.delayMs,
+        attempts: row.attempts + (move.error === undefined ? 0 : 1),
+        error: move.error ?? null,
+        missing: 0,
+        settledAt: null,
+      };
+    case "await_hook":
+      return {
+        status: "interrupted",
+        at: now + move.hookInMs,
+        attempts: move.fresh ? 0 : row.attempts + (move.error === undefined ? 0 : 1),
+        starts: move.fresh ? 0 : row.starts,
+        error: move.error ?? row.error,
+        interruptedAt: row.interruptedAt ?? now,
+      };
+    case "park":
+      return { status: "interrupted", at: null, missing: 1, error: move.error, settledAt: now };
+    case "settle": {
+      const { result } = move;
+      return {
+        status: result.status,
+        at: null,
+        missing: 0,
+        error: resultError(result),
+        settledAt: now,
+        ...(result.snapshot === undefined ? {} : { snapshot: encodeJson(result.snapshot, "The snapshot") }),
+        ...(result.status === "completed" && result.metadata !== undefined
+          ? { metadata: encodeJson(result.metadata, "The metadata") }
+          : {}),
+      };
+    }
+  }
+}
+
+/** Refuses before anything is written what could not be written. */
+function checkResult(value: unknown): ReturnType<typeof parseRecoveryResult> {
+  const result = parseRecoveryResult(value);
+  encodeJson(result?.snapshot, "The snapshot");
+  if (result?.status === "completed") encodeJson(result.metadata, "The metadata");
+  return result;
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { FiberKind } from "../store/fiber.ts";
-import type { FiberFact, FiberState } from "./fiber-state.ts";
-import { nextFiberMove } from "./fiber-state.ts";
+import { type FiberFact, type FiberState, nextFiberMove } from "./fiber-state.ts";
 
 const counts = (kind: FiberKind, more: { attempts?: number; starts?: number } = {}) => ({
   kind,

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { FiberContext } from "./fiber-view.ts";
-import type { Life, World } from "../../test/support/fiber-host.ts";
-import { createWorld, deferred, openLife } from "../../test/support/fiber-host.ts";
+import { createWorld, deferred, type Life, openLife, type World } from "../../test/support/fiber-host.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -1,31 +1,41 @@
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { newId } from "../base/id.ts";
-import type { FiberKind, FiberRow } from "../store/fiber.ts";
-import { deleteSettledFibers, fiberTable, insertFiber, listFibers, readFiber } from "../store/fiber.ts";
-import type { Outcome } from "./callback.ts";
-import { contextValues, insist } from "./callback.ts";
+import {
+  deleteSettledFibers,
+  type FiberKind,
+  type FiberRow,
+  fiberTable,
+  insertFiber,
+  listFibers,
+  readFiber,
+} from "../store/fiber.ts";
+import { contextValues, insist, type Outcome } from "./callback.ts";
 import { DueWork } from "./due-work.ts";
-import { adoptOrphans, callRecoveryHook, DEFAULT_RECOVERY_MAX_AGE_MS } from "./fiber-recovery.ts";
-import type {
-  DeleteFibersOptions,
-  FibersOptions,
-  ListFibersOptions,
-  NewFiberOptions,
-  SpawnFiberOptions,
-  StartFiberOptions,
-} from "./fiber-options.ts";
+import { DEFAULT_RECOVERY_MAX_AGE_MS, FiberRunner } from "./fiber-run.ts";
 import {
   checkDeletable,
   checkNewFiber,
   DEFAULT_LIST_LIMIT,
   DEFAULT_MAX_RETRIES,
   DELETED_BY_DEFAULT,
+  type DeleteFibersOptions,
+  type FibersOptions,
+  type ListFibersOptions,
+  type NewFiberOptions,
+  type SpawnFiberOptions,
+  type StartFiberOptions,
 } from "./fiber-options.ts";
-import { FiberRunner } from "./fiber-run.ts";
 import type { FiberFact } from "./fiber-state.ts";
-import type { FiberContext, FiberInspection, FiberRecoveryResult, StartFiberResult } from "./fiber-view.ts";
-import { parseRecoveryResult, toInspection, toStoredStatuses } from "./fiber-view.ts";
+import {
+  type FiberContext,
+  type FiberInspection,
+  type FiberRecoveryResult,
+  parseRecoveryResult,
+  type StartFiberResult,
+  toInspection,
+  toStoredStatuses,
+} from "./fiber-view.ts";
 import { decodeJson, encodeJson } from "../base/json.ts";
 import type { WorkContext } from "./work.ts";
 
@@ -50,7 +60,7 @@ export class Fibers extends DueWork<string> {
   }
 
   protected takeOver(): void {
-    adoptOrphans(this.context, this.#runner);
+    this.#runner.adoptOrphans();
   }
 
   protected waiting(limit: number) {
@@ -253,9 +263,7 @@ export class Fibers extends DueWork<string> {
     const started = moved?.row;
     if (row !== undefined) this.#runner.tell(row, moved?.move);
     if (started === undefined) return ended();
-    if (moved?.move.type === "hook") {
-      return callRecoveryHook(this.context, this.#runner, started, this.#recoveryMaxAgeMs, ended);
-    }
+    if (moved?.move.type === "hook") return this.#runner.recover(started, this.#recoveryMaxAgeMs, ended);
     if (moved?.move.type !== "start" || method === undefined) return ended();
     const { name, starts: attempt } = started;
     host.emit("fiber:started", { id, name });

@@ -3,8 +3,7 @@ import type { DueRow, DueTable, MethodRow } from "../store/due-rows.ts";
 import { runCallback } from "./callback.ts";
 import { DueWork } from "./due-work.ts";
 import { backOffMs, resolveRetry, type RetryOptions } from "./retry.ts";
-import type { WorkContext } from "./work.ts";
-import { MAX_FAILED_ROWS, MAX_INTERRUPTIONS } from "./work.ts";
+import { MAX_FAILED_ROWS, MAX_INTERRUPTIONS, type WorkContext } from "./work.ts";
 
 /** For a row whose own cannot be read: what fails then is not tried again, and stays as failed. */
 const ONE_TRY: Required<RetryOptions> = { maxAttempts: 1, baseDelayMs: 1_000, maxDelayMs: 1_000 };

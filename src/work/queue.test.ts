@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
 import type { QueueRun } from "./queue.ts";
-import type { Life, World } from "../../test/support/fiber-host.ts";
-import { createWorld, deferred, killAtEveryCommit, openLife } from "../../test/support/fiber-host.ts";
+import {
+  createWorld,
+  deferred,
+  killAtEveryCommit,
+  type Life,
+  openLife,
+  type World,
+} from "../../test/support/fiber-host.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

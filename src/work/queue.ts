@@ -1,13 +1,14 @@
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { newId } from "../base/id.ts";
-import type { QueueRow, QueueStatus } from "../store/queue.ts";
 import {
   deleteQueueItem,
   deleteQueueItems,
   dropReplaced,
   listQueueItems,
   putQueueItem,
+  type QueueRow,
+  type QueueStatus,
   queueTable,
 } from "../store/queue.ts";
 import { readStored } from "../store/damaged.ts";

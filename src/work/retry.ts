@@ -1,7 +1,6 @@
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
-import type { Clock } from "../base/time.ts";
-import { sleep, backOff } from "../base/time.ts";
+import { backOff, type Clock, sleep } from "../base/time.ts";
 
 /** How often, and how far apart, something that threw is tried again. */
 export interface RetryOptions {

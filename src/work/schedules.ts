@@ -1,19 +1,23 @@
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { readStored } from "../store/damaged.ts";
-import type { ScheduleRow } from "../store/schedule.ts";
 import {
   countWaiting,
   deleteSchedule,
   findSameSchedule,
   insertSchedule,
   listSchedules,
+  type ScheduleRow,
   scheduleTable,
 } from "../store/schedule.ts";
 import { MethodWork } from "./method-work.ts";
-import type { When } from "./schedule-spec.ts";
-import { isRecurring, nextOccurrence, toNewSchedule } from "./schedule-spec.ts";
-import type { Schedule, ScheduleCriteria, ScheduleOptions, ScheduleRun } from "./schedule-view.ts";
-import { toSchedule } from "./schedule-view.ts";
+import { isRecurring, nextOccurrence, toNewSchedule, type When } from "./schedule-spec.ts";
+import {
+  type Schedule,
+  type ScheduleCriteria,
+  type ScheduleOptions,
+  type ScheduleRun,
+  toSchedule,
+} from "./schedule-view.ts";
 import type { WorkContext } from "./work.ts";
 
 /** From how many waiting rows of one callback on it looks as if they pile up by mistake. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { TaskRow } from "../store/task.ts";
 import { DEFAULT_RETRY } from "./retry.ts";
 import { type CheckedTask, checkTasks } from "./task-check.ts";
-import { changesFor, moveAfter } from "./task-move.ts";
+import { changesFor, moveAfter } from "./tasks.ts";
 
 const MINUTE = 60_000;
 const DAY = 1440 * MINUTE;

@@ -5,7 +5,7 @@ import type { RetryOptions } from "./retry.ts";
 export interface WorkContext {
   readonly host: Pick<
     AgentHost,
-    "sql" | "tx" | "afterTx" | "durable" | "breathe" | "clock" | "emit" | "report" | "keepAwake" | "context"
+    "id" | "sql" | "tx" | "afterTx" | "durable" | "breathe" | "clock" | "emit" | "report" | "keepAwake" | "context"
   >;
   /**
    * The method of the agent, bound; undefined when the class has none of that name. What it returns should

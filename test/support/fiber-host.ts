@@ -115,6 +115,7 @@ export function openLife(world: World, methods: (life: Life) => Methods = () => 
     cause: () => null,
     carry: () => ({}),
     host: {
+      id: "Agent/one",
       sql: <T>(query: string, ...args: SqlValue[]): T[] => {
         check();
         const statement = world.db.prepare(query);
