@@ -97,7 +97,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     const chat = new ChatParts(own, this, ChatAgent.prototype, repair);
     const messengers = new MessengerPart(own, this, ChatAgent.prototype, chat);
     chat.turnOver = () => messengers.turnOver();
-    own.features.push(messengers);
+    own.parts.push(messengers);
     Object.assign(own, { chat, messengers });
   }
 

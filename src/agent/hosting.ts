@@ -24,10 +24,17 @@ import { type Connection, type ConnectionContext, socketOf, type WSMessage } fro
 import { runAs, runFor, withCause, writeRefusal } from "../parts/current.ts";
 import { type AgentPart, parts } from "../parts/part.ts";
 import { judgeOf, type Judging } from "../parts/authority.ts";
-import type { AgentParts } from "../parts/agent-parts.ts";
+import type { AgentOptions, AgentParts } from "../parts/agent-parts.ts";
 import { answerRoute, findRoute, refuse } from "../door/routes.ts";
 import { answerCall, refuseCall } from "./rpc.ts";
-import { checkSettings } from "./setting-names.ts";
+import type { ContextOverflow } from "../context/overflow.ts";
+import type { RetryOptions } from "../work/retry.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
+import type { Budget, Budgets } from "../ledger/budget.ts";
+import type { MediaRetention } from "../media/media.ts";
+import type { ChatRecoveryConfig } from "../turn/policy.ts";
+import type { MessageConcurrency } from "../turn/intake/overlap.ts";
+import type { TitleOptions } from "../parts/titles.ts";
 
 const FORBIDDEN = 403;
 
@@ -55,11 +62,11 @@ interface ForWhom {
   readonly viewer?: Viewer;
 }
 
-/** Frames that the agent itself takes, whatever features it has. */
+/** Frames that the agent itself takes, whatever parts it has. */
 const OWN_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
   ...(["rpc", "rpc-refused", "state", "state-refused", "other", "refused"] as const),
 ]);
-/** Refused frames whose feature emits the event. */
+/** Refused frames whose part emits the event. */
 const TELLS_ITSELF: ReadonlySet<ParsedFrame["kind"]> = new Set(["rows-refused", "session-refused"]);
 /** Frames that may be long, and are read or looked through in pieces. */
 const LOOKED_THROUGH: ReadonlySet<ParsedFrame["kind"]> = new Set(["chat-long", "transcript-long", "chat-messages"]);
@@ -89,13 +96,13 @@ export class Hosting implements HostedAgent {
   }
 
   async start(props: unknown): Promise<void> {
-    const { host, features } = this.#own;
+    const { host } = this.#own;
     await this.#reported("onStart", () => this.#agent.onStart(props as object | undefined));
     await this.#reported("settings", () => checkSettings(this.#agent, leafOf(host.path).className));
-    for (const feature of features) {
+    for (const part of this.#own.parts) {
       // The life may end while one of them waits; then there is nothing left to start.
       if (this.#own.halted) return;
-      await this.#reported("start", () => feature.started?.());
+      await this.#reported("start", () => part.started?.());
     }
     if (this.#own.halted) return;
     if (!host.blank) this.#own.fibers.recover();
@@ -147,7 +154,7 @@ export class Hosting implements HostedAgent {
     while (this.#lines.has(socket)) await this.#lines.get(socket);
     const connection = this.#own.connections.of(socket);
     this.#own.host.emit("connection:closed", { connectionId: connection.id, code, reason });
-    for (const feature of this.#own.features) feature.closed?.(connection);
+    for (const part of this.#own.parts) part.closed?.(connection);
     const whom = { connection, viewer: connection };
     await this.#contained("onClose", () => this.#agent.onClose(connection, code, reason, wasClean), whom);
   }
@@ -201,8 +208,8 @@ export class Hosting implements HostedAgent {
   }
 
   lend(value: object): object | undefined {
-    for (const feature of this.#own.features) {
-      const lent = feature.lend?.(value);
+    for (const part of this.#own.parts) {
+      const lent = part.lend?.(value);
       if (lent !== undefined) return lent;
     }
     return undefined;
@@ -218,7 +225,7 @@ export class Hosting implements HostedAgent {
 
   drain(): void {
     this.#own.draining = true;
-    for (const feature of this.#own.features) feature.drain?.();
+    for (const part of this.#own.parts) part.drain?.();
   }
 
   halt(reason: unknown): void {
@@ -226,7 +233,7 @@ export class Hosting implements HostedAgent {
   }
 
   left(): void {
-    for (const feature of this.#own.features) feature.left?.();
+    for (const part of this.#own.parts) part.left?.();
   }
 
   async #connect(connection: Connection, socket: Socket, request: Request): Promise<void> {
@@ -278,8 +285,8 @@ export class Hosting implements HostedAgent {
   }
 
   #greet(connection: Connection): void {
-    const { host, features, state, options } = this.#own;
-    for (const feature of features) feature.connecting?.(connection);
+    const { host, state, options } = this.#own;
+    for (const part of this.#own.parts) part.connecting?.(connection);
     if (connection.isQuiet) return;
     const stateFrame = state.frame();
     if (options.sendIdentityOnConnect ?? true) {
@@ -298,7 +305,7 @@ export class Hosting implements HostedAgent {
   }
 
   #takerOf({ kind }: ParsedFrame): AgentPart | undefined {
-    return this.#own.features.find(({ kinds }) => kinds?.has(kind));
+    return this.#own.parts.find(({ kinds }) => kinds?.has(kind));
   }
 
   #take(
@@ -358,7 +365,7 @@ export class Hosting implements HostedAgent {
       const refusal = await authorize(this.#judge, caller, ask);
       if (refusal !== undefined) throw refusal;
     };
-    for (const { routes } of this.#own.features) {
+    for (const { routes } of this.#own.parts) {
       const found = routes && findRoute(routes, request, rest);
       if (found !== undefined) return answerRoute(this.#own.host, found, caller, rest, insist);
     }
@@ -398,5 +405,45 @@ export class Hosting implements HostedAgent {
     } catch (thrown) {
       await this.#own.failed(thrown, { stage }, whom.connection);
     }
+  }
+}
+
+const options = namesOf<AgentOptions>()("sendIdentityOnConnect allowClientState retry fiberRecoveryMaxAgeMs");
+const retry = namesOf<RetryOptions>()("maxAttempts baseDelayMs maxDelayMs");
+const budget = namesOf<Budget>()("maxTokens maxCost soft");
+const budgets = namesOf<Budgets>()("turn session agent");
+const chatRecovery = namesOf<ChatRecoveryConfig>()(
+  "maxAttempts maxAgeMs maxNoProgressAttempts noProgressTimeoutMs shouldKeepRecovering terminalMessage",
+  "onExhausted",
+);
+const contextOverflow = namesOf<ContextOverflow>()("reactive maxRetries proactive background coldAfterMs");
+const proactive = namesOf<Exclude<ContextOverflow["proactive"], boolean | undefined>>()(
+  "maxInputTokens threshold maxCompactions",
+);
+const mediaRetention = namesOf<MediaRetention>()("keepInMessages days address");
+const titles = namesOf<TitleOptions>()("model after");
+const messageConcurrency = namesOf<Exclude<MessageConcurrency, string>>()("strategy debounceMs");
+
+/**
+ * Settings that are objects, by the path that leads to them from an agent. Of these, names that there are not are refused; the
+ * name of a setting itself cannot be, since a class may have fields of its own.
+ */
+const settings: Readonly<Record<string, Readonly<Record<string, true>>>> = {
+  ...{ budgets, "budgets.turn": budget, "budgets.session": budget, "budgets.agent": budget },
+  ...{ chatRecovery, contextOverflow, "contextOverflow.proactive": proactive, mediaRetention, titles },
+  ...{ messageConcurrency, waitForMcpConnections: { timeout: true } },
+};
+
+/**
+ * Refuses settings with names that there are not, of an agent and of its class.
+ * @throws PerdureError `bad_config`
+ */
+function checkSettings(agent: object, className: string): void {
+  const own = (agent.constructor as { readonly options?: AgentOptions }).options;
+  refuseUnknown(own, options, `static options of ${className}`);
+  refuseUnknown(own?.retry, retry, `static options of ${className}: retry`);
+  for (const [path, names] of Object.entries(settings)) {
+    const value = path.split(".").reduce<unknown>((at, key) => (Object(at) as Record<string, unknown>)[key], agent);
+    refuseUnknown(value, names, `${path} of ${className}`);
   }
 }

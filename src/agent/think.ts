@@ -44,7 +44,7 @@ import type * as step from "../turn/step/config.ts";
 import type { ScheduledTasks } from "../work/task-types.ts";
 import { ChatAgent } from "./chat-agent.ts";
 import { parts } from "../parts/part.ts";
-import { DEFAULT_MAX_BACKGROUND } from "../parts/background.ts";
+import { DEFAULT_MAX_BACKGROUND } from "../parts/think-parts.ts";
 import type { AppliedCompaction } from "../parts/window.ts";
 import { ThinkParts } from "../parts/think-parts.ts";
 import * as turns from "../parts/run-turn.ts";
@@ -557,12 +557,12 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** The newest actions: what was done under which key, and what was begun and not finished. */
   listActions(limit?: number): ActionRecord[] {
-    return this[parts].think.actions.ledger.list(limit);
+    return this[parts].think.actionLedger.list(limit);
   }
 
   /** Forgets an action, so that its key may be used again. False when there is none. */
   forgetAction(key: string): boolean {
-    return this[parts].think.actions.ledger.forget(key);
+    return this[parts].think.actionLedger.forget(key);
   }
 
   /** Says yes to a call that waits, from wherever it is known: `pendingApprovals()` lists them. False when it does not wait. */

@@ -35,7 +35,7 @@ export interface Route<Door = unknown> {
   readonly answer: (asked: RouteRequest, door: Door) => Response | Promise<Response>;
 }
 
-/** The routes of a feature, with what they open. */
+/** The routes of a part, with what they open. */
 export interface RouteTable {
   readonly lines: readonly Route[];
   readonly door: unknown;

@@ -53,7 +53,8 @@ interface AgentStatics {
  */
 export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<State> {
   readonly host: AgentHost;
-  readonly features: AgentPart[] = [];
+  /** In the order in which they are asked. */
+  readonly parts: AgentPart[] = [];
   /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
   readonly waiting = new Map<string, readonly WaitingTurn[]>();
   readonly state: StoredState<State>;
@@ -85,7 +86,7 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
     this.runs = new AgentRuns(this, agent);
     this.mcp = new AgentMcp(this, agent);
     this.rows = new RowsPart(this, agent);
-    this.features.push(this.runs, this.mcp, this.rows);
+    this.parts.push(this.runs, this.mcp, this.rows);
   }
 
   get #statics(): AgentStatics {
@@ -126,8 +127,8 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
 
   /** The conversation that somebody is in, if the agent holds any. */
   sessionOf(caller: Caller): string | undefined {
-    for (const feature of this.features) {
-      const session = feature.sessionOf?.(caller);
+    for (const part of this.parts) {
+      const session = part.sessionOf?.(caller);
       if (session !== undefined) return session;
     }
     return undefined;
@@ -179,7 +180,7 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
     yield this.schedules;
     yield this.queue;
     yield this.fibers;
-    for (const feature of this.features) if (feature.work !== undefined) yield feature.work;
+    for (const part of this.parts) if (part.work !== undefined) yield part.work;
   }
 
   /** Recomputes the alarm. Also while draining: the time of what is left for the next start comes from here. */
@@ -197,7 +198,7 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
     this.draining = true;
     this.halted = true;
     for (const work of [this.#schedules, this.#queue, this.#fibers]) work?.halt(reason);
-    for (const feature of this.features) feature.halt?.(reason);
+    for (const part of this.parts) part.halt?.(reason);
   }
 
   // What work asks of its agent.

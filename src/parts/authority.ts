@@ -11,10 +11,10 @@ export interface Judging {
 
 /** What decides about an agent beside the rules that hold for all. @param base whose rule is none: it is not asked */
 export function judgeOf(agent: Judging, base: Judging, own: AgentParts<unknown>): Judge {
-  const { host, features } = own;
+  const { host } = own;
   return {
     host,
-    consents: (caller, ask) => consentOf(features, caller, ask),
+    consents: (caller, ask) => consentOf(own.parts, caller, ask),
     get app(): Judge["app"] {
       const isOwn = agent.authorize !== base.authorize;
       return isOwn ? (identity, act, on) => agent.authorize(identity, act, on) : undefined;
@@ -28,10 +28,10 @@ export function judgeOf(agent: Judging, base: Judging, own: AgentParts<unknown>)
 }
 
 /** What the parts say, one after the other. */
-function consentOf(features: readonly AgentPart[], caller: Caller, ask: Ask, from = 0): Refusal | Promise<Refusal> {
-  for (let at = from; at < features.length; at++) {
-    const said = features[at]?.consents?.(caller, ask);
-    if (said instanceof Promise) return said.then((refusal) => refusal ?? consentOf(features, caller, ask, at + 1));
+function consentOf(parts: readonly AgentPart[], caller: Caller, ask: Ask, from = 0): Refusal | Promise<Refusal> {
+  for (let at = from; at < parts.length; at++) {
+    const said = parts[at]?.consents?.(caller, ask);
+    if (said instanceof Promise) return said.then((refusal) => refusal ?? consentOf(parts, caller, ask, at + 1));
     if (said !== undefined) return said;
   }
   return undefined;

@@ -7,13 +7,13 @@ import { MediaMover, type MediaRetention } from "../media/media.ts";
 import { MediaRestore } from "../media/media-restore.ts";
 import { asPart, type Part, type ToolPart, type UIMessage } from "../message/types.ts";
 import { classifyProviderError } from "../model/provider-error.ts";
-import type { EraseReceipt } from "../erase/erase.ts";
-import type { EraseScope } from "../erase/erase-plan.ts";
+import { erase, type EraseReceipt, finishErase } from "../erase/erase.ts";
+import { type EraseScope, sessionsIn } from "../erase/erase-plan.ts";
 import type { AboutFailure, AgentHost } from "../port.ts";
 import type { Session } from "../session/session.ts";
 import { SessionManager } from "../session/session-manager.ts";
 import { MAIN_SESSION } from "../store/session.ts";
-import { readTurn, type TurnRow } from "../store/turn.ts";
+import { openTurns, readTurn, type TurnRow } from "../store/turn.ts";
 import type { Answerer, TurnFacts } from "../turn/engine/engine.ts";
 import type { Origin, SaveMessagesResult, StepPolicy, TurnAgent, TurnPolicy } from "../turn/policy.ts";
 import { classify, type StepParts } from "../turn/step/parts.ts";
@@ -25,15 +25,15 @@ import { admitTurn, causeOfTurn, type TurnBounds } from "./cause.ts";
 import { type ChatRoom, sessionGround } from "../live/chat-room.ts";
 import { ChatPart } from "./chat.ts";
 import type { Connection } from "../door/connection.ts";
-import { runAs, sessionNow, withCause } from "./current.ts";
+import { runAs, sessionNow, turnNow, withCause } from "./current.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { ChildRuns } from "./runs/child-runs.ts";
 import type { AgentToolChildHooks } from "./runs/types.ts";
 import { ChatTurns, type RunWording } from "./runs/chat-turns.ts";
 import { payersOf } from "./runs/run-payers.ts";
-import { eraseData, finishErasing } from "./erasing.ts";
 import type { SessionServant, WindowMethods } from "../live/session-frames.ts";
-import { Titles, type TitleOptions } from "./titles.ts";
+import { type TitleOptions, Titles } from "./titles.ts";
+import { PerdureError } from "../base/error.ts";
 
 type Maybe<T> = T | Promise<T>;
 
@@ -67,7 +67,7 @@ export class ChatParts implements TurnAgent {
   readonly #agent: ChatPolicy;
   readonly #base: ChatPolicy;
   readonly #repair: (part: Part, message: UIMessage) => Part;
-  readonly #feature: ChatPart;
+  readonly #part: ChatPart;
   readonly titles: Titles;
   readonly restore = new MediaRestore(() => filesOf(this.#own.host));
   /** Set by the class that answers, before anything is asked. */
@@ -94,8 +94,8 @@ export class ChatParts implements TurnAgent {
     this.#agent = agent;
     this.#base = base;
     this.#repair = repair;
-    const { host, features } = own;
-    this.#feature = new ChatPart(
+    const { host } = own;
+    this.#part = new ChatPart(
       own,
       () => this.#side,
       () => this.#servant,
@@ -110,10 +110,10 @@ export class ChatParts implements TurnAgent {
       classify: async (error) => (this.steps ? classify(this.steps, error) : classifyProviderError(error)),
     });
     own.turns = new ChatTurns(agent, this);
-    features.push(this.#feature);
-    if (host.path.length > 1) features.push({ started: () => this.runs.started() });
-    features.push({ started: () => this.#lookAfterMedia() });
-    features.push({
+    own.parts.push(this.#part);
+    if (host.path.length > 1) own.parts.push({ started: () => this.runs.started() });
+    own.parts.push({ started: () => this.#lookAfterMedia() });
+    own.parts.push({
       started: () => (host.blank ? undefined : finishErasing(() => this.room)),
       halt: (reason) => this.titles.halt(reason),
     });
@@ -124,11 +124,11 @@ export class ChatParts implements TurnAgent {
   }
 
   get room(): ChatRoom {
-    return this.#feature.room;
+    return this.#part.room;
   }
 
   get chat(): Conversations {
-    return this.#feature.room.chat;
+    return this.#part.room.chat;
   }
 
   /** The work that the agent does for the one above it. */
@@ -276,4 +276,55 @@ export class ChatParts implements TurnAgent {
     }
     return this.#ledger;
   }
+}
+
+/** What erasing takes from the agent around it. */
+interface EraseSurroundings {
+  readonly room: ChatRoom;
+  readonly sessions: SessionManager;
+  readonly media: MediaMover;
+}
+
+/**
+ * Erases a session or a subject's data: its turns are stopped first, and clients see it go.
+ * @throws PerdureError `bad_state` inside of a turn of such a session: it would wait for itself.
+ */
+async function eraseData(around: EraseSurroundings, scope: EraseScope): Promise<EraseReceipt> {
+  const { chat } = around.room;
+  const { host } = chat;
+  const session = turnNow(host)?.session;
+  const deps = {
+    host,
+    async stop(sessions: readonly string[]) {
+      if (session !== undefined && sessions.includes(session))
+        throw new PerdureError("bad_state", "A session cannot be erased inside of its own turn. Do it after the turn.");
+      const open = openTurns(host).filter((one) => sessions.includes(one.session));
+      for (const { id } of open) chat.cancel(id);
+      for (const { id } of open) await chat.settled(id);
+      host.tx(() => chat.answerer.steps?.background.drop((call) => sessions.includes(call.session)));
+      await around.media.idle();
+    },
+    erased(sessions: readonly string[]) {
+      for (const one of sessions) {
+        around.sessions.delete(one);
+        chat.transcripts.forget(one);
+      }
+      chat.transcripts.reload();
+      for (const one of sessions) {
+        chat.output.cleared(one, undefined);
+        around.room.live.sessions({ kind: "deleted", session: one });
+      }
+    },
+  };
+  // So that what is wrong with the scope is said before anything stops.
+  if ("session" in scope && typeof scope.session === "string" && scope.session !== "") sessionsIn(host, scope);
+  return host.keepAwake(erase(deps, scope));
+}
+
+/** Does the rest of what a crash cut off, in the background. Never throws. */
+function finishErasing(room: () => ChatRoom): void {
+  const { host, agent } = room().chat;
+  void host.keepAwake(finishErase(host)).catch((thrown: unknown) => {
+    if (!PerdureError.is(thrown, "agent_gone")) agent.failed(thrown);
+  });
 }

@@ -18,16 +18,17 @@ import type { ParsedFrame } from "../wire/parse.ts";
 import type { SessionOp } from "../wire/session-frames.ts";
 import { type Ask, askHook, type Caller, readOnlyError, type Refusal } from "../door/authorize.ts";
 import { BACKGROUND_ROUTES, STOPPED_BY_PERSON } from "../live/http/background.ts";
-import { FILE_ROUTES } from "../live/http/files.ts";
 import { type ChatDoor, sessionFor, TURN_ROUTES } from "../live/http/turns.ts";
-import { INBOX_ROUTES } from "../live/http/inbox.ts";
-import { TRANSCRIPT_ROUTES } from "../live/http/messages.ts";
 import { type Connection, socketOf } from "../door/connection.ts";
 import type { AgentPart } from "./part.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type Route, type RouteTable, routeTable } from "../door/routes.ts";
 import { inPieces, LOOKED_AT_ONCE, newUserMessages } from "../turn/intake/pushed-messages.ts";
 import { answerSessionFrame, refuseSessionFrame, type SessionServant } from "../live/session-frames.ts";
+import { hasSession, noSession } from "../session/session-changes.ts";
+import { FILE_ROUTES } from "../live/http/files.ts";
+import { INBOX_ROUTES } from "../live/http/inbox.ts";
+import { TRANSCRIPT_ROUTES } from "../live/http/messages.ts";
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
 
@@ -50,7 +51,7 @@ export const CHAT_ROUTES: readonly Route<ChatDoor & { readonly host: AgentHost }
   ...BACKGROUND_ROUTES,
 ];
 
-type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining" | "features" | "connections">;
+type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining" | "parts" | "connections">;
 
 /** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
 export class ChatPart implements AgentPart {
@@ -78,7 +79,7 @@ export class ChatPart implements AgentPart {
       work: { changed: () => own.rearm(), stopped: () => own.draining },
       context: (session) => this.#servant()?.contextState(session) ?? null,
       moved: (socket) => {
-        for (const feature of own.features) feature.moved?.(own.connections.of(socket));
+        for (const part of own.parts) part.moved?.(own.connections.of(socket));
       },
     }));
   }
@@ -110,7 +111,8 @@ export class ChatPart implements AgentPart {
     const enters = act === "connect" || ("request" in caller && IN_SESSION.test(act));
     const session = enters ? sessionIn(caller.uri) : undefined;
     if (session === undefined) return undefined;
-    const enter = (refusal: Refusal): Refusal => refusal ?? (this.room.news.knows(session) ? undefined : noSession());
+    const enter = (refusal: Refusal): Refusal =>
+      refusal ?? (hasSession(this.host, session) ? undefined : noSession(session));
     const refusal = this.#allows(caller, ask, { op: "attach", session });
     return refusal instanceof Promise ? refusal.then(enter) : enter(refusal);
   }
@@ -136,10 +138,9 @@ export class ChatPart implements AgentPart {
   }
 
   frame(connection: Connection, frame: ParsedFrame): void | Promise<void> {
-    const { audience, news } = this.room;
-    const { session } = audience.of(socketOf(connection));
+    const { session } = this.room.audience.of(socketOf(connection));
     // It is being closed. What it sends meanwhile must not make the session that it names.
-    if (session !== undefined && !news.knows(session)) return;
+    if (session !== undefined && !hasSession(this.host, session)) return;
     const servant = this.#servant();
     if (frame.kind !== "session" && frame.kind !== "session-refused") return handleFrame(this.room, connection, frame);
     if (servant !== undefined) return answerSessionFrame(this.room, servant, connection, frame);
@@ -157,10 +158,6 @@ export class ChatPart implements AgentPart {
     this.#room?.chat.halt(reason);
     this.#room?.live.halt();
   }
-}
-
-function noSession(): PerdureError {
-  return new PerdureError("not_found", "There is no such session.");
 }
 
 /** Tells the sender of a request that it was not taken in. */
@@ -295,7 +292,7 @@ function refuseFrame(room: ChatRoom, socket: Socket, frame: ParsedFrame, error: 
     case "chat-older":
       return socket.send(noOlderFrame(frame.before));
     case "resume-request":
-      return resume.nothing(socket, frame.probeId);
+      return resume.none(socket, "idle", frame.probeId);
     case "resume-ack":
       return resume.nothingOf(socket, frame.id);
     case "tool-result":

@@ -34,15 +34,15 @@ export const MESSENGER_ROUTES: readonly Route<MessengerPart>[] = [
     shape: "messengers/{messenger}/webhook",
     acts: ["messenger.receive"],
     reads: "bytes",
-    matches: (feature, _request, rest) => feature.loaded?.findPath(rest) !== undefined,
+    matches: (part, _request, rest) => part.loaded?.findPath(rest) !== undefined,
     ask: async ({ request }) => {
       bodies.set(request, new Uint8Array(await request.arrayBuffer()));
       return { act: "messenger.receive" };
     },
-    answer: async ({ request, rest }, feature) => {
-      const messenger = feature.loaded?.findPath(rest);
+    answer: async ({ request, rest }, part) => {
+      const messenger = part.loaded?.findPath(rest);
       const body = bodies.get(request) ?? new Uint8Array();
-      const received = messenger === undefined ? undefined : await feature.loaded?.receive(messenger, request, body);
+      const received = messenger === undefined ? undefined : await part.loaded?.receive(messenger, request, body);
       return received ?? new Response("Not Found", { status: 404 });
     },
   },

@@ -44,8 +44,8 @@ export interface OwnAgent {
 }
 
 /**
- * Something that a class adds to the agent underneath it (chat is one). Each member is asked in the order of the
- * features; none may be slow but `frame` and the answers of `routes`.
+ * Something that a class adds to the agent underneath it (chat is one). Parts are asked one after the other; only `frame`
+ * and the answers of `routes` may be slow.
  */
 export interface AgentPart {
   /** What it has to do at a time. Asked only when the agent has rows. */

@@ -3,43 +3,40 @@ import { checkTasks } from "../work/task-check.ts";
 import { type TaskHooks, Tasks } from "../work/tasks.ts";
 import type { ScheduledTaskContext, ScheduledTasks } from "../work/task-types.ts";
 import type { Work } from "../work/work.ts";
-import { newId } from "../base/id.ts";
 import type { DeliverTo } from "../store/delivery.ts";
 import { taskTable } from "../store/task.ts";
-import type { Conversations } from "../turn/engine/conversations.ts";
 import { submitMessages } from "../turn/intake/submissions.ts";
 import type { AgentPart } from "./part.ts";
 import type { AgentParts } from "./agent-parts.ts";
+import type { ChatParts } from "./chat-parts.ts";
 
 /** After `getScheduledTasks()` has thrown at the start, how long until it is asked again. */
 const ASK_AGAIN_MS = 60_000;
 
-/** What an agent says of its tasks. */
-interface TaskDeclarer {
-  /** False: the class declares none, and need not be asked. */
-  declares(): boolean;
-  tasks(): ScheduledTasks | Promise<ScheduledTasks>;
-  timeZone(): string | undefined;
-  /** Runs `work` as the agent. */
-  as<T>(work: () => T): T;
-  chat(): Conversations;
-  /** For `onError`. Must not throw. */
-  failed(error: unknown): void;
+/** What a class says of its tasks. */
+export interface TaskPolicy {
+  getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks>;
+  getDefaultTimezone(): string | undefined;
 }
 
 /** Joins scheduled tasks to their agent. An agent without tasks has no rows of them and is not asked for their times. */
-export class TasksPart implements AgentPart {
+export class TasksPart implements AgentPart, TaskHooks {
   readonly #own: AgentParts<unknown>;
-  readonly #declarer: TaskDeclarer;
+  readonly #chat: ChatParts;
+  readonly #agent: TaskPolicy;
+  readonly #base: TaskPolicy;
   #tasks: Tasks | undefined;
   #reconciled: Promise<void> = Promise.resolve();
   /** The tasks could not be read: when they are asked for again. */
   #askAt: number | null = null;
   #unread: unknown;
 
-  constructor(own: AgentParts<unknown>, declarer: TaskDeclarer) {
+  /** @param base declares no tasks: a class that has its method is not asked. */
+  constructor(own: AgentParts<unknown>, chat: ChatParts, agent: TaskPolicy, base: TaskPolicy) {
     this.#own = own;
-    this.#declarer = declarer;
+    this.#chat = chat;
+    this.#agent = agent;
+    this.#base = base;
   }
 
   get work(): Work | undefined {
@@ -47,7 +44,7 @@ export class TasksPart implements AgentPart {
   }
 
   started(): void | Promise<void> {
-    if (this.#declarer.declares() || this.#isStored()) return this.#ask();
+    if (this.#agent.getScheduledTasks !== this.#base.getScheduledTasks || this.#isStored()) return this.#ask();
   }
 
   /** A task needs its declaration to run: until that can be read, those that are stored wait. */
@@ -58,7 +55,7 @@ export class TasksPart implements AgentPart {
     } catch (thrown) {
       if (thrown !== this.#unread) throw thrown;
       host.emit("task:unread", { error: errorText(thrown) });
-      this.#declarer.failed(thrown);
+      this.failed(thrown);
       this.#askAt = host.clock.now() + ASK_AGAIN_MS;
       this.#own.rearm();
     }
@@ -71,7 +68,7 @@ export class TasksPart implements AgentPart {
       const { host } = this.#own;
       if (this.#askAt === null || this.#askAt > host.clock.now() || this.#own.draining) return;
       this.#askAt = null;
-      void host.keepAwake(this.#ask().catch((thrown: unknown) => this.#declarer.failed(thrown)));
+      void host.keepAwake(this.#ask().catch((thrown: unknown) => this.failed(thrown)));
     },
     halt: () => (this.#askAt = null),
   };
@@ -93,18 +90,18 @@ export class TasksPart implements AgentPart {
   async #reconcile(): Promise<void> {
     const declared = await this.#read();
     const tasks = checkTasks(declared, {
-      timeZone: () => this.#declarer.as(() => this.#declarer.timeZone()),
+      timeZone: () => this.as(() => this.#agent.getDefaultTimezone()),
       retry: this.#own.retry,
     });
     if (tasks.size === 0 && this.#tasks === undefined && !this.#isStored()) return;
-    this.#tasks ??= new Tasks(this.#own, this.#hooks());
+    this.#tasks ??= new Tasks(this.#own, this);
     this.#tasks.reconcile(tasks);
     this.#askAt = null;
   }
 
   async #read(): Promise<ScheduledTasks> {
     try {
-      return await this.#declarer.as(() => this.#declarer.tasks());
+      return await this.as(() => this.#agent.getScheduledTasks());
     } catch (thrown) {
       const why = `getScheduledTasks() threw, and the tasks were left as they are: ${errorText(thrown)}`;
       throw (this.#unread = new PerdureError("bad_config", why, { cause: thrown }));
@@ -115,33 +112,27 @@ export class TasksPart implements AgentPart {
     return !this.#own.host.blank && taskTable.waiting(this.#own.host, 1).length > 0;
   }
 
-  #hooks(): TaskHooks {
-    const declarer = this.#declarer;
-    return {
-      agentId: this.#own.host.id,
-      as: (work) => declarer.as(work),
-      accept: (prompt, occurrence, deliverTo) => acceptPrompt(declarer.chat(), prompt, occurrence, deliverTo),
-      failed: (error) => declarer.failed(error),
-    };
-  }
-}
+  // What tasks ask of the agent
 
-function acceptPrompt(
-  chat: Conversations,
-  prompt: string,
-  occurrence: ScheduledTaskContext,
-  deliverTo: DeliverTo | undefined,
-): void {
-  const { taskId, scheduledFor, schedule, timezone, metadata, occurrenceKey } = occurrence;
-  const message = { id: newId("msg"), role: "user" as const, parts: [{ type: "text" as const, text: prompt }] };
-  try {
-    submitMessages(chat, [message], {
-      idempotencyKey: `task:${occurrenceKey}`,
-      metadata: { taskId, scheduledFor, schedule, timezone, metadata },
-      ...(deliverTo !== undefined && { deliverTo }),
-    });
-  } catch (thrown) {
-    // The occurrence has its turn already, with other words.
-    if (!PerdureError.is(thrown, "conflict")) throw thrown;
+  as<T>(work: () => T): T {
+    return this.#chat.as(work);
+  }
+
+  accept(prompt: string, occurrence: ScheduledTaskContext, deliverTo: DeliverTo | undefined): void {
+    const { taskId, scheduledFor, schedule, timezone, metadata, occurrenceKey } = occurrence;
+    try {
+      submitMessages(this.#chat.chat, prompt, {
+        idempotencyKey: `task:${occurrenceKey}`,
+        metadata: { taskId, scheduledFor, schedule, timezone, metadata },
+        ...(deliverTo !== undefined && { deliverTo }),
+      });
+    } catch (thrown) {
+      // The occurrence has its turn already, with other words.
+      if (!PerdureError.is(thrown, "conflict")) throw thrown;
+    }
+  }
+
+  failed(error: unknown): void {
+    void this.#own.failed(error, { stage: "scheduled task" });
   }
 }

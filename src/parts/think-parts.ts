@@ -1,18 +1,16 @@
-import { newId } from "../base/id.ts";
 import { ModelMessages } from "../context/model-messages.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import type { Payers } from "../ledger/payers.ts";
 import { filesOf } from "../media/files.ts";
 import type { MediaRestore } from "../media/media-restore.ts";
 import { SessionSearch } from "../search/search.ts";
-import type { ScheduledTasks } from "../work/task-types.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import type { SessionManager } from "../session/session-manager.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
 import { keepAside, readStored } from "../store/damaged.ts";
 import { ownerIdOf } from "../store/session.ts";
-import type { TurnRow } from "../store/turn.ts";
+import { isOpen, readTurn, type TurnRow } from "../store/turn.ts";
 import { lendAction } from "../tool/action-bind.ts";
 import { isAction } from "../tool/action.ts";
 import { CallBook } from "../tool/call-book.ts";
@@ -21,38 +19,37 @@ import type { ExtensionBridge } from "../toolbox/extension/host-functions.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { TurnFacts } from "../turn/engine/engine.ts";
 import { messagesIn } from "../turn/engine/mend.ts";
-import type { BackgroundCalls } from "../turn/step/background.ts";
-import type { StepPolicy } from "../turn/policy.ts";
-import type { StepParts } from "../turn/step/parts.ts";
+import { BackgroundCalls } from "../turn/step/background.ts";
+import { isAsked, type StepPolicy } from "../turn/policy.ts";
+import type { BackgroundAdmission, StepParts } from "../turn/step/parts.ts";
 import { inSteps } from "../turn/step/run-steps.ts";
 import { writeJson } from "../wire/json.ts";
 import type { SubmitOptions } from "../turn/intake/submissions.ts";
 import type { ChatParts } from "./chat-parts.ts";
 import { FilePoints } from "./files.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { TasksPart } from "./tasks.ts";
+import { type TaskPolicy, TasksPart } from "./tasks.ts";
 import { isToldLater } from "./runs/book-calls.ts";
-import type { RunBounds } from "./runs/lineage.ts";
+import { refusalOf, type RunBounds } from "./runs/lineage.ts";
 import { payersOf } from "./runs/run-payers.ts";
-import { ThinkActions } from "./actions.ts";
-import { openBackground } from "./background.ts";
 import { ThinkContext } from "./window.ts";
 import { type KitSettings, ToolKit } from "./tool-kit.ts";
 import type { WindowMethods } from "../live/session-frames.ts";
 import { sessionNow } from "./current.ts";
+import { attachmentChunk, attachmentsOf } from "../tool/action-attachment.ts";
+import type { ActionAuthorization } from "../tool/action-authorize.ts";
+import { ActionLedger, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
+import type { ActionBinding } from "../tool/action-run.ts";
+import { leafOf } from "../wire/agent-path.ts";
 
 /** In reports of damage. */
 const CONFIG = "the configuration";
 
 /** What an agent decides that runs its turns step by step: the part of a `Think` that users write. */
-interface ThinkPolicy extends StepPolicy, KitSettings, RunBounds, WindowMethods {
+interface ThinkPolicy extends StepPolicy, KitSettings, RunBounds, WindowMethods, TaskPolicy {
   readonly fileDownloads: FileDownloadOptions;
-  getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks>;
-  getDefaultTimezone(): string | undefined;
-  submitMessages(messages: UserMessages, options?: SubmitOptions): Promise<unknown>;
+  submitMessages(text: string, options?: SubmitOptions): Promise<unknown>;
 }
-
-type UserMessages = { id: string; role: "user"; parts: { type: "text"; text: string }[] }[];
 
 /** What an agent is made of that runs its turns step by step. */
 export class ThinkParts implements StepParts, TurnFacts {
@@ -73,7 +70,7 @@ export class ThinkParts implements StepParts, TurnFacts {
   #loadFile: LoadFile | undefined;
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
-  #actions: ThinkActions | undefined;
+  #actionLedger: ActionLedger | undefined;
   #search: SessionSearch | undefined;
 
   /** @param base a class that has its hooks does not listen. */
@@ -82,7 +79,7 @@ export class ThinkParts implements StepParts, TurnFacts {
     this.#chat = chat;
     this.policy = agent;
     this.silent = base;
-    const { host, features } = own;
+    const { host } = own;
     this.points = new FilePoints(host, () => agent.getWorkspace());
     this.kit = new ToolKit(agent, {
       host,
@@ -90,22 +87,15 @@ export class ThinkParts implements StepParts, TurnFacts {
       bridge: () => this.#bridge,
       failed: (error) => chat.chat.agent.failed(error),
     });
-    features.push({ lend: (value) => (isAction(value) ? lendAction(value, this.actions.binding()) : undefined) });
-    features.push({ halt: () => this.kit.halt(), left: () => this.kit.halt() });
+    own.parts.push({ lend: (value) => (isAction(value) ? lendAction(value, this.actionBinding()) : undefined) });
+    own.parts.push({ halt: () => this.kit.halt(), left: () => this.kit.halt() });
     this.window = new ThinkContext(this);
-    this.tasks = new TasksPart(own, {
-      declares: () => agent.getScheduledTasks !== base.getScheduledTasks,
-      tasks: () => agent.getScheduledTasks(),
-      timeZone: () => agent.getDefaultTimezone(),
-      as: (work) => chat.as(work),
-      chat: () => chat.chat,
-      failed: (error) => void own.failed(error, { stage: "scheduled task" }),
-    });
+    this.tasks = new TasksPart(own, chat, agent, base);
     this.background = openBackground(own, this);
     // First: if the tasks cannot work, no turn may have gone on.
-    features.unshift(this.tasks);
+    own.parts.unshift(this.tasks);
     const close = () => this.window.background.close();
-    features.push({ drain: close, halt: close, left: close });
+    own.parts.push({ drain: close, halt: close, left: close });
     chat.answerer = inSteps(this);
     chat.facts.push(this);
     chat.steps = this;
@@ -145,8 +135,43 @@ export class ThinkParts implements StepParts, TurnFacts {
     return (this.#search ??= new SessionSearch(this.host));
   }
 
-  get actions(): ThinkActions {
-    return (this.#actions ??= new ThinkActions(this));
+  get actionLedger(): ActionLedger {
+    return (this.#actionLedger ??= new ActionLedger(this.host));
+  }
+
+  actionBinding(turn?: { readonly id: string; readonly grants: () => ActionAuthorization }): ActionBinding {
+    const { policy, host, chat } = this;
+    // By its id: an attempt may be given up while an action of it goes on, and the next one has the answer then.
+    const active = () => (turn === undefined ? undefined : chat.turn(turn.id));
+    return {
+      ledger: this.actionLedger,
+      // What an action returned is stored before it is judged: nothing of it may be where clients can read it.
+      keep: async (text) => (isAsked(this, "afterToolCall") ? undefined : this.keep(text)),
+      turn: () => {
+        const running = active();
+        return running && { requestId: running.row.id, sessionId: running.row.session };
+      },
+      ...(turn !== undefined && { grants: turn.grants }),
+      authorize: (context) => policy.authorizeAction(context),
+      attached: () => {
+        const running = active();
+        return running === undefined ? 0 : attachmentsOf(running.message).length;
+      },
+      attach: (attachments, also) => {
+        const running = active();
+        // It took longer than its turn: there is no answer to add anything to.
+        if (running === undefined) return host.tx(also);
+        chat.commit(() => {
+          for (const { id, attachment } of attachments) running.take({ chunk: attachmentChunk(id, attachment) });
+          running.log.flush("sync", also);
+        });
+      },
+      failed: (error) => chat.agent.failed(error),
+      get reclaimAfterMs() {
+        const { actionLedgerPendingRetryLeaseMs: lease } = policy;
+        return lease === true ? RECLAIM_AFTER_MS : lease;
+      },
+    };
   }
 
   get media(): MediaRestore {
@@ -209,10 +234,7 @@ export class ThinkParts implements StepParts, TurnFacts {
       setContext: async (label, content) => void (await (await blocks()).replaceContextBlock(label, content)),
       isOfApp: async (label) => (await blocks()).isOfCode(label),
       getMessages: (limit) => messagesIn(chat, session).slice(-limit),
-      sendMessage: async (text) => {
-        const message = { id: newId("msg"), role: "user" as const, parts: [{ type: "text" as const, text }] };
-        await this.policy.submitMessages([message], { session });
-      },
+      sendMessage: async (text) => void (await this.policy.submitMessages(text, { session })),
       getSessionInfo: () => ({ id: session, messages: messagesIn(chat, session).length }),
     };
   }
@@ -238,4 +260,42 @@ export class ThinkParts implements StepParts, TurnFacts {
     const { host } = this;
     return host.blank ? undefined : readStored(host, readConfig(host), CONFIG);
   }
+}
+
+/** How many may go on at one time, where the class does not say. */
+export const DEFAULT_MAX_BACKGROUND = 16;
+
+/** Makes the background of an agent, and has it carry on with what an earlier life left. */
+function openBackground(own: AgentParts<unknown>, parts: StepParts & { policy: RunBounds }): BackgroundCalls {
+  const { host } = own;
+  const calls = new BackgroundCalls(parts, {
+    work: own,
+    admit: (turnId) => admit(own, parts.policy, turnId),
+    over(turnId) {
+      const turn = readTurn(host, turnId);
+      if (turn === undefined || !isOpen(turn)) own.runs.turnEnded(turnId);
+    },
+  });
+  own.parts.push({ work: calls, started: () => calls.started(), halt: (reason) => calls.halt(reason) });
+  return calls;
+}
+
+/**
+ * A call counts among the runs that come of one another: what its end sets going comes of the same turn, so that no circle
+ * of results and new calls goes on for ever.
+ */
+async function admit(
+  { host, turns }: AgentParts<unknown>,
+  bounds: RunBounds,
+  turnId: string,
+): Promise<BackgroundAdmission> {
+  const chain = [leafOf(host.path).className];
+  const lineage = turns?.lineageOf(turnId);
+  const from = lineage ?? { root: host.path.length, key: turnId, at: host.clock.now(), chain };
+  const refusal = await refusalOf(host, bounds, from);
+  if (refusal === undefined) return { lineage: JSON.stringify(from) };
+  const refused =
+    "Not started: as many agents and background calls were started for this as may be (`maxAgentToolRuns`). Go on " +
+    "without, or answer with what is there.";
+  return { refused: refusal.reason === "count" ? refused : refusal.error };
 }

@@ -11,16 +11,16 @@ import { type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
 import { usable } from "../context/token-budget.ts";
 import { TokenCounters } from "../context/token-counters.ts";
 import { unitsOfRequest } from "../context/units.ts";
-import { ContextReader, type ContextView } from "../context/view.ts";
+import { BEGINNING, ContextReader, type ContextView } from "../context/view.ts";
 import { PerdureError } from "../base/error.ts";
 import { waitingText } from "../message/told-line.ts";
 import { loadedKeys } from "../memory/loaded.ts";
 import { findPrice } from "../ledger/prices.ts";
 import type { SessionSettings } from "../session/session-context.ts";
 import { openAgentRuns } from "../store/agent-run.ts";
-import { type CompactionRow, listCompactions, readCompaction } from "../store/compaction.ts";
-import { readMessage } from "../store/message.ts";
-import { ownerIdOf } from "../store/session.ts";
+import { type CompactionRow, listCompactions, readCompaction, readCompactionAt } from "../store/compaction.ts";
+import { readMessage, readMessageAt } from "../store/message.ts";
+import { ownerIdOf, readSession } from "../store/session.ts";
 import { listInbox } from "../turn/intake/inbox.ts";
 import { jobNow, measureNow, type RequestNow } from "../turn/step/make-job.ts";
 import { contextOf, nodesUp } from "../turn/step/step-run.ts";
@@ -35,9 +35,13 @@ import {
 import { nextRequest } from "../turn/step/prepare.ts";
 import { nameOf } from "../model/call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
-import { compactionsOn, toInfo } from "./compaction-info.ts";
-import { reportOf } from "./context-reports.ts";
 import { sessionOfRun } from "./runs/run-views.ts";
+import type { Sql } from "../port.ts";
+import { findOnPath } from "../store/search.ts";
+import { contextReport, type MessageSource } from "../context/context-report.ts";
+import { boundedOutputs, leftOutOutputs, summarised } from "../context/left-out.ts";
+import type { UIMessage } from "../message/types.ts";
+import { splitBlocks } from "../memory/render.ts";
 
 /** Whole requests are as long as the windows of models. */
 const KEPT_REQUESTS = 4;
@@ -251,16 +255,30 @@ export class ThinkContext implements ContextWindow {
 
   /** What fills the window: of the last request, or of the next one when none was made in this life. */
   async report(session: string): Promise<ContextReport> {
+    const { host, policy, messages: known } = this.#parts;
     const sent = this.#sent.get(session) ?? (await this.#planned(session));
-    const policy = this.policy();
-    const limits = this.limits(sent.model);
-    return reportOf({
-      ...{ host: this.#parts.host, sent, view: this.#view(session), limits, factor: this.learned.of(sent.model) },
-      count: this.counters.of(sent.model),
-      price: findPrice(this.#parts.policy.prices, sent.model),
-      bound: policy && outputBound(limits, policy),
-      originalOf: (message) => this.#bound.originalOf(message),
-      sourceOf: (message) => this.#parts.messages.sourceOf(message),
+    const { model, instructions, tools, messages, usage, maxOutputTokens } = sent;
+    const limits = this.limits(model);
+    const factor = this.learned.of(model);
+    const count = this.counters.of(model);
+    const view = this.#view(session);
+    const overflow = this.policy();
+    const most = overflow === undefined ? Number.POSITIVE_INFINITY : outputBound(limits, overflow).one;
+    const pins = new Set(view.pinned.map(({ message }) => message.id));
+    const sourceOf = (message: ModelMessage) => known.sourceOf(this.#bound.originalOf(message));
+    const pairs = messages.map((message) => ({
+      ...{ sent: message, whole: this.#bound.originalOf(message), id: sourceOf(message)?.id },
+    }));
+    return contextReport({
+      ...{ model, instructions, tools, messages, usage, limits, reservedOutput: maxOutputTokens, factor, count },
+      price: findPrice(policy.prices, model),
+      blocks: splitBlocks(typeof instructions === "string" ? instructions : ""),
+      sourceOf: (message) => toSource(sourceOf(message), pins, view.compaction),
+      leftOut: [
+        ...summarised(summariesOf(host, view.compaction), factor, (seq) => readMessageAt(host, seq)?.id),
+        ...leftOutOutputs(view, most, count),
+        ...boundedOutputs(pairs, count),
+      ],
     });
   }
 
@@ -337,4 +355,59 @@ function keepNewest<T>(map: Map<string, T>, key: string, value: T, most: number)
     if (map.size <= most) return;
     map.delete(old);
   }
+}
+
+/** How many are looked through. */
+const MAX_LISTED = 500;
+/** How far up a session is looked through. */
+const MAX_WAY = 100_000;
+
+/** A row as it is told. */
+function toInfo(db: Sql, row: CompactionRow, inEffect: boolean): CompactionInfo {
+  const { id, session, kind, status, trigger, parts, summary, carried, focus, model } = row;
+  const { tokensBefore, tokensAfter, leftOut, error, createdAt, endedAt } = row;
+  return {
+    ...{ id, session, kind, status, trigger, parts, summary, carried, focus, model, inEffect },
+    ...{ messageId: readMessageAt(db, row.at)?.id ?? null },
+    ...{ tokensBefore, tokensAfter, leftOut, error, createdAt, endedAt },
+  };
+}
+
+/** The compactions of messages that a session goes through, newest first. */
+function compactionsOn(db: Sql, session: string, shown: () => ContextView, limit: number): CompactionInfo[] {
+  const leaf = readSession(db, session)?.leaf ?? null;
+  const rows = listCompactions(db, {}, MAX_LISTED);
+  if (leaf === null || rows.length === 0) return [];
+  const ats = [...new Set(rows.map(({ at }) => at))];
+  const onPath = new Set(findOnPath(db, leaf, ats, MAX_WAY).found);
+  const view = shown();
+  const seqs = new Set(view.nodes.flatMap(({ seq, last }) => [seq, last]));
+  const counts = ({ status, kind, seq, at }: CompactionRow) =>
+    status === "done" && (kind === "prune" ? seqs.has(at) : seq === view.compaction?.seq);
+  const found = rows.filter(({ at, session: of }) => onPath.has(at) || (of === session && at === 0));
+  return found.slice(0, limit).map((row) => toInfo(db, row, counts(row)));
+}
+
+/** How many summaries back it is said what each made shorter. */
+const MAX_SUMMARIES = 50;
+
+function toSource(
+  source: UIMessage | undefined,
+  pins: ReadonlySet<string>,
+  compaction: CompactionRow | undefined,
+): MessageSource | undefined {
+  if (source === undefined || source === BEGINNING) return undefined;
+  if (source.id.startsWith("compaction-")) return { kind: "summary", carried: compaction?.carried ?? "" };
+  return { id: source.id, ...(pins.has(source.id) && { kind: "pinned" }) };
+}
+
+/** The summary in effect, and those that it took in. */
+function summariesOf(host: Sql, newest: CompactionRow | undefined): CompactionRow[] {
+  const rows: CompactionRow[] = [];
+  let row = newest;
+  while (row !== undefined && rows.length < MAX_SUMMARIES) {
+    rows.push(row);
+    row = row.prior === null ? undefined : readCompactionAt(host, row.prior);
+  }
+  return rows;
 }

@@ -6,7 +6,7 @@ import type { TestChat } from "./harness.ts";
 
 export async function roomOf(chat: TestChat): Promise<ChatRoom> {
   const agent = await chat.agent();
-  const feature = agent[parts].features.find((one) => one instanceof ChatPart);
-  if (feature === undefined) throw new Error("The agent has no chat.");
-  return feature.room;
+  const part = agent[parts].parts.find((one) => one instanceof ChatPart);
+  if (part === undefined) throw new Error("The agent has no chat.");
+  return part.room;
 }

@@ -31,9 +31,9 @@ export async function openMcp(
       const made = new McpClientManager({ ...options, host, changed: () => told++ });
       [manager, port] = [made, host];
       // In the place of the agent's own, so that it can be made with other options.
-      const { features } = this[parts];
-      features.splice(0, features.length, ...features.filter((one) => !(one instanceof AgentMcp)));
-      features.push({
+      const { parts: own } = this[parts];
+      own.splice(0, own.length, ...own.filter((one) => !(one instanceof AgentMcp)));
+      own.push({
         started: () => made.started(),
         routes: routeTable(MCP_ROUTES, made),
         halt: () => made.halt(),

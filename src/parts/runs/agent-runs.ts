@@ -94,7 +94,7 @@ export class AgentRuns implements AgentPart, Work {
     return this.#parts;
   }
 
-  // As a feature of the agent
+  // As a part of the agent
 
   get work(): Work {
     return this;

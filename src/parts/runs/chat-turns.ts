@@ -5,7 +5,6 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import { readAgentRun } from "../../store/agent-run.ts";
 import { readBackgroundNote } from "../../store/background-call.ts";
 import { lastRun, runOfTurnId } from "../../store/run.ts";
-import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
 import { persist } from "../../turn/intake/accept.ts";
 import type { Conversations } from "../../turn/engine/conversations.ts";
@@ -15,6 +14,7 @@ import type { ChildRuns } from "./child-runs.ts";
 import { type Lineage, readLineage } from "./lineage.ts";
 import type { OwnTurns, ReactingTo, RunConversation } from "./own-turns.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, AgentToolRunInfo } from "./types.ts";
+import { hasSession } from "../../session/session-changes.ts";
 
 /** How an agent words what its detached runs bring. */
 export interface RunWording {
@@ -107,8 +107,7 @@ export class ChatTurns implements OwnTurns, RunConversation {
   }
 
   #isGone(session: string | undefined): boolean {
-    if (session === undefined || session === MAIN_SESSION) return false;
-    return readSessionLine(this.#of.chat.host, session) === undefined;
+    return session !== undefined && !hasSession(this.#of.chat.host, session);
   }
 }
 

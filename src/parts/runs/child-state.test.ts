@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { TurnStatus } from "../../store/turn.ts";
-import { nextRunMove, type RunMove } from "./child-state.ts";
+import { nextRunMove, type RunMove } from "./child-runs.ts";
 
 const wait: RunMove = { kind: "wait" };
 const aborted = (error: string): RunMove => ({ kind: "end", status: "aborted", error });

@@ -154,9 +154,7 @@ export interface StepParts {
     readonly watchers: Watchers | undefined;
   };
   /** What actions ask of the agent, in a turn or outside of turns. */
-  readonly actions: {
-    binding(turn?: { readonly id: string; readonly grants: () => ActionAuthorization }): ActionBinding;
-  };
+  actionBinding(turn?: { readonly id: string; readonly grants: () => ActionAuthorization }): ActionBinding;
   /** Stored messages as models read them. */
   readonly messages: ModelMessages;
   readonly media: MediaRestore;

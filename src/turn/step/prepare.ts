@@ -17,8 +17,7 @@ import { createToolsFromClientSchemas } from "../../tool/client-tools.ts";
 import { durableTool, type DurableToolOptions } from "../../tool/define.ts";
 import { sessionSearchTool } from "../../tool/session-search.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import type { ChatTurnOptions } from "../policy.ts";
-import { isAsked } from "../policy.ts";
+import { type ChatTurnOptions, isAsked } from "../policy.ts";
 import { policyOfTurn } from "./channels.ts";
 import type { TurnConfig, TurnContext } from "./config.ts";
 import { assemble, type BroughtAlong, type PreparedTurn, type StepParts } from "./parts.ts";
@@ -41,7 +40,7 @@ export async function prepareTurn(
   const { requestId, sessionId, identity, continuation, recovering, body, clientTools, abortSignal } = turn;
   const brought = parts.brought.get(requestId) ?? {};
   let grants: ActionAuthorization = true;
-  const actions = parts.actions.binding({ id: requestId, grants: () => grants });
+  const actions = parts.actionBinding({ id: requestId, grants: () => grants });
   const resumes = recovering || continuation;
   const equipment = await equip(parts, sessionId, { actions, clientTools, resumes, tools: brought.tools });
   const channel = await policyOfTurn(parts, requestId);
@@ -143,7 +142,7 @@ interface Equipment {
  */
 export async function equip(parts: StepParts, session: string, only: OfOneTurn = {}): Promise<Equipment> {
   const { policy, sessions, kit } = parts;
-  const { actions = parts.actions.binding(), clientTools, tools = {}, resumes = false } = only;
+  const { actions = parts.actionBinding(), clientTools, tools = {}, resumes = false } = only;
   const own = bindActions({ ...(await policy.getTools()), ...(await policy.getActions()) }, actions);
   const { blocks } = await sessions.ready(session);
   const builtIn = await kit.ofTurn(Object.keys({ ...own, ...tools }), blocks, resumes);
