@@ -1,7 +1,7 @@
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-ground.ts";
-import type { TurnRow } from "../store/turn.ts";
+import { messageIdsOf, type TurnRow } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import type { ShownByRequest, TurnEnd, TurnOutput } from "../turn/engine/engine.ts";
 import type { Origin, TurnOutcome } from "../turn/policy.ts";
@@ -10,7 +10,6 @@ import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode
 import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";
 import { ConversationFrames } from "./conversation-frames.ts";
-import { messageIdsOf } from "../store/turn.ts";
 
 /** Longer than a frame is under way. */
 const CROSSING_MS = 10_000;

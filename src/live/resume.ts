@@ -89,25 +89,23 @@ export class Resume implements Waiting {
     const running = this.#chat.turnIn(session);
     Object.assign(this.#audience.of(socket), { asked: true, gaveUp: false });
     if (running?.streams === true) {
-      if (this.#ownedByOther(running.row, socket)) return this.#none(socket, "continuation-owned", probeId);
+      if (this.#ownedByOther(running.row, socket)) return this.none(socket, "continuation-owned", probeId);
       return this.#offer(socket, running.row, probeId);
     }
     const continuation = heldContinuation(this.#chat, session, socket);
     if (continuation !== undefined) {
-      if (this.#ownedByOther(continuation, socket)) return this.#none(socket, "continuation-owned", probeId);
+      if (this.#ownedByOther(continuation, socket)) return this.none(socket, "continuation-owned", probeId);
       return this.#park(socket, continuation, probeId);
     }
     const newest = newestTurn(host, session);
     if (newest?.status === "error") {
       this.#audience.of(socket).given = undefined;
-      socket.send(
-        encodeFrame({ type: "cf_agent_stream_resuming", id: newest.id, ...(probeId !== undefined && { probeId }) }),
-      );
+      socket.send(encodeFrame({ type: "cf_agent_stream_resuming", id: newest.id, probeId }));
       return;
     }
     const waiting = this.#chat.waitingTurns(session).at(-1);
     if (waiting !== undefined) return this.#park(socket, waiting, probeId);
-    this.#none(socket, "idle", probeId);
+    this.none(socket, "idle", probeId);
   }
 
   /** A client is ready for the stream that it was offered. */
@@ -134,11 +132,6 @@ export class Resume implements Waiting {
     // It was offered one before. If it was offered the one that streams too, it has yet to say so.
     this.#live.replay(socket, turn, readChunks(host, turn.seq), false);
     socket.send(this.#live.endFrame(turn, true));
-  }
-
-  /** There is no stream for a client that asks. */
-  nothing(socket: Socket, probeId: string | undefined): void {
-    this.#none(socket, "idle", probeId);
   }
 
   /** There is nothing of a turn for a client that was ready for it. */
@@ -205,17 +198,13 @@ export class Resume implements Waiting {
 
   #offer(socket: Socket, turn: TurnRow, probeId?: string): void {
     Object.assign(this.#audience.of(socket), { withheld: turn.id, parked: false, given: undefined });
-    socket.send(
-      encodeFrame({ type: "cf_agent_stream_resuming", id: turn.id, ...(probeId !== undefined && { probeId }) }),
-    );
+    socket.send(encodeFrame({ type: "cf_agent_stream_resuming", id: turn.id, probeId }));
   }
 
   #park(socket: Socket, turn: TurnRow, probeId?: string): void {
     this.#audience.of(socket).parked = true;
     this.#remindLater(true);
-    socket.send(
-      encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, ...(probeId !== undefined && { probeId }) }),
-    );
+    socket.send(encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, probeId }));
   }
 
   #welcome(socket: Socket): void {
@@ -233,14 +222,13 @@ export class Resume implements Waiting {
   }
 
   #tellRecovering(socket: Socket, recovering: boolean, id?: string): void {
-    socket.send(encodeFrame({ type: "cf_agent_chat_recovering", recovering, ...(id !== undefined && { id }) }));
+    socket.send(encodeFrame({ type: "cf_agent_chat_recovering", recovering, id }));
   }
 
-  #none(socket: Socket, reason: "idle" | "continuation-owned", probeId: string | undefined): void {
+  /** There is no stream for a client that asks. */
+  none(socket: Socket, reason: "idle" | "continuation-owned", probeId: string | undefined): void {
     this.#audience.of(socket).asked = false;
-    socket.send(
-      encodeFrame({ type: "cf_agent_stream_resume_none", reason, ...(probeId !== undefined && { probeId }) }),
-    );
+    socket.send(encodeFrame({ type: "cf_agent_stream_resume_none", reason, probeId }));
   }
 
   /** The tab that answered a tool goes on with it; to the others it comes as a broadcast. */

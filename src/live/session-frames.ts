@@ -21,6 +21,7 @@ import {
 } from "../wire/session-frames.ts";
 import type { Caller } from "../door/authorize.ts";
 import { type Connection, socketOf } from "../door/connection.ts";
+import { hasSession, noSession } from "../session/session-changes.ts";
 
 /** Methods of an agent that knows what its model reads. */
 export interface WindowMethods {
@@ -133,8 +134,8 @@ function perform(asked: Asked, ask: SessionOp): unknown {
 }
 
 function attach(asked: Asked, session: string | null): Whereabouts {
-  const { news } = asked.room;
-  if (session !== null && !news.knows(session)) throw noSession(session);
+  const { news, chat } = asked.room;
+  if (session !== null && !hasSession(chat.host, session)) throw noSession(session);
   news.move(asked.socket, session ?? undefined);
   return whereabouts(asked);
 }
@@ -223,10 +224,6 @@ function shows({ chat }: ChatRoom, session: string, messageId: string): boolean 
 
 function named(name: string | undefined): { name?: string } {
   return name === undefined ? {} : { name };
-}
-
-function noSession(id: string): PerdureError {
-  return new PerdureError("not_found", `There is no session "${id}".`);
 }
 
 function answer(socket: Socket, id: string, value: unknown): void {

@@ -1,6 +1,5 @@
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-ground.ts";
-import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { closeCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
@@ -9,6 +8,7 @@ import type { ContextState } from "../wire/session-frames.ts";
 import type { Audience } from "./audience.ts";
 import type { Resume } from "./resume.ts";
 import { readMarks, type SessionMarks, toBackgroundState } from "./session-state.ts";
+import { hasSession } from "../session/session-changes.ts";
 
 /** What may be news to the clients of a session; `turn`: only how much the model reads has changed. */
 type News = SessionChange | { readonly kind: "turn" };
@@ -50,12 +50,6 @@ export class SessionNews {
     this.#context = context;
     this.#moved = moved;
     this.#current = chat.transcripts.current;
-  }
-
-  /** Whether there is such a session, or a client's own place in one. */
-  knows(session: string): boolean {
-    const { host } = this.#chat;
-    return session === MAIN_SESSION || (!host.blank && readSessionLine(host, session) !== undefined);
   }
 
   /** A client has come to its session. */
@@ -159,7 +153,8 @@ export class SessionNews {
   #sendAway(): void {
     for (const socket of this.#audience.all()) {
       const { session } = this.#audience.of(socket);
-      if (session !== undefined && !this.knows(session)) socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
+      if (session !== undefined && !hasSession(this.#chat.host, session))
+        socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
     }
   }
 }

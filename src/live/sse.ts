@@ -1,10 +1,9 @@
 import type { AgentHost } from "../port.ts";
 import { readChunks } from "../store/stream.ts";
-import type { TurnRow } from "../store/turn.ts";
+import { messageIdsOf, type TurnRow } from "../store/turn.ts";
 import type { TurnEnd } from "../turn/engine/engine.ts";
 import type { LoggedChunk } from "../turn/engine/stream-log.ts";
 import type { Follower, Broadcast } from "./broadcast.ts";
-import { messageIdsOf } from "../store/turn.ts";
 
 /** Bytes waiting for a slow reader before it is let go; it comes back with its cursor. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;

@@ -23,6 +23,7 @@ import type { Sql } from "../port.ts";
 import type { SessionGround } from "./session-ground.ts";
 import { hasMessage, newestLeafIn } from "./siblings.ts";
 import { titleTriesKey } from "./titles.ts";
+import type { SessionStore } from "../store/session-store.ts";
 
 /** How a session is to be made. */
 export interface NewSessionOptions {
@@ -57,6 +58,11 @@ export function findSession(ground: Pick<SessionGround, "store">, id: string): S
   const isCurrent = ground.store.blank || currentSession(ground.store) === MAIN_SESSION;
   const now = ground.store.clock.now();
   return { id, ...none, current: isCurrent ? 1 : 0, createdAt: now, updatedAt: now };
+}
+
+/** Whether there is such a session, or a view. The first one is always there. */
+export function hasSession(store: SessionStore, id: string): boolean {
+  return id === MAIN_SESSION || (!store.blank && readSessionLine(store, id) !== undefined);
 }
 
 /** The error for a session that is not there. */
@@ -298,7 +304,7 @@ function checkNew({ store }: SessionGround, { id = newId("session"), name, subje
   if (name !== undefined) checkName(name);
   if (subject !== undefined && (typeof subject !== "string" || subject === ""))
     throw new PerdureError("bad_input", "The subject of a session must be a non-empty string.");
-  if (id === MAIN_SESSION || (!store.blank && readSessionLine(store, id) !== undefined))
+  if (hasSession(store, id))
     throw new PerdureError("conflict", `The session "${id}" already exists. Choose another id.`);
   return id;
 }

@@ -1,5 +1,5 @@
 import type { UIMessage } from "../message/types.ts";
-import { listSessionLines, MAIN_SESSION, readSessionLine } from "../store/session.ts";
+import { listSessionLines } from "../store/session.ts";
 import { readUsageTotal } from "../store/usage-total.ts";
 import { toDollars } from "../ledger/charge.ts";
 import type { UsageTotals } from "../ledger/ledger.ts";
@@ -14,6 +14,7 @@ import {
   findSession,
   type ForkOptions,
   forkSession,
+  hasSession,
   infoOf,
   type NewSessionOptions,
   openView,
@@ -66,9 +67,7 @@ export class SessionManager implements OpenSessions {
 
   /** Undefined when there is none of that id. The first one, `main`, is always there. */
   get(id: string): Session | undefined {
-    const isThere =
-      id === MAIN_SESSION || (!this.#ground.store.blank && readSessionLine(this.#ground.store, id) !== undefined);
-    return isThere ? this.of(id) : undefined;
+    return hasSession(this.#ground.store, id) ? this.of(id) : undefined;
   }
 
   /** @throws PerdureError `not_found`; what the app's own `configureSession` throws, and then the next use tries again. */

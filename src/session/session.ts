@@ -1,6 +1,13 @@
 import { PerdureError } from "../base/error.ts";
 import type { UIMessage } from "../message/types.ts";
-import { deleteStrayCompactions } from "../store/compaction.ts";
+import {
+  compactionPlaces,
+  type CompactionRow,
+  deleteStrayCompactions,
+  pinsOf,
+  readCompactionAt,
+  setCompactionPins,
+} from "../store/compaction.ts";
 import {
   firstMessages,
   type MessageRow,
@@ -10,13 +17,13 @@ import {
   placesUp,
   readMessage,
   readMessageAt,
+  setPinned,
   standsAbove,
 } from "../store/message.ts";
 import type { SessionLine } from "../store/session.ts";
 import { forgetNames, nameAfter, nameAnew } from "./name-after.ts";
 import { isReadable, toEntry } from "./path-window.ts";
 import { dropSummaries } from "./stale-summaries.ts";
-import { isPinned, pinMessage } from "./pins.ts";
 import {
   clearSession,
   findMessage,
@@ -32,6 +39,8 @@ import { SessionContext } from "./session-context.ts";
 import type { SessionGround } from "./session-ground.ts";
 import type { SessionInfo } from "../wire/session-types.ts";
 import { hasMessage, newestLeafIn } from "./siblings.ts";
+import type { Sql } from "../port.ts";
+import type { DamageTeller } from "../store/damaged.ts";
 
 /** Which stretch of a conversation. */
 export interface HistoryOptions {
@@ -357,4 +366,34 @@ function overtaken(session: string, expect: string | null, found: string | null)
     `Somebody else wrote to the session "${session}": it ends with ${found ?? "nothing"}, not with ` +
       `${expect ?? "nothing"}. Read it again, then decide.`,
   );
+}
+
+/** Whether a message is shown to the model whatever is compacted. */
+function isPinned({ pinned }: Pick<MessageRow, "pinned">): boolean {
+  return pinned === 1;
+}
+
+/**
+ * Pins or unpins a message, in the caller's transaction. Summaries that cover it already are told: the model reads it
+ * again, or no longer, with its next request.
+ */
+function pinMessage(db: Sql & DamageTeller, { seq, pinned: before }: MessageRow, pinned: boolean): void {
+  if ((before === 1) === pinned) return;
+  setPinned(db, seq, pinned);
+  for (const place of compactionPlaces(db)) {
+    const pins = pinsOf(db, place)?.filter((one) => one !== seq);
+    if (pins === undefined) continue;
+    if (pinned && isCovered(db, seq, place)) pins.push(seq);
+    setCompactionPins(
+      db,
+      place.seq,
+      pins.toSorted((a, b) => a - b),
+    );
+  }
+}
+
+/** Of a message that was split the rest is shown anyway. */
+function isCovered(db: Sql, seq: number, place: Pick<CompactionRow, "seq" | "at">): boolean {
+  if (seq === place.at) return readCompactionAt(db, place.seq)?.parts === null;
+  return standsAbove(db, seq, place.at);
 }

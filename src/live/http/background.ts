@@ -1,3 +1,4 @@
+import { PerdureError } from "../../base/error.ts";
 import { toBackgroundState } from "../session-state.ts";
 import { type ChatDoor, sessionFor } from "./turns.ts";
 import type { Route } from "../../door/routes.ts";
@@ -33,8 +34,7 @@ export const BACKGROUND_ROUTES: readonly Route<ChatDoor>[] = [
       const options = { session: sessionFor(chat, caller), reason: STOPPED_BY_PERSON };
       if (chat.answerer.steps?.background.stop(toolCallId, options) === true)
         return Response.json({ toolCallId, stopped: true });
-      const error = { code: "not_found", message: `No call "${toolCallId}" goes on in the background.` };
-      return Response.json({ error }, { status: 404 });
+      throw new PerdureError("not_found", `No call "${toolCallId}" runs in the background.`);
     },
   },
 ];

@@ -1,3 +1,4 @@
+import { PerdureError } from "../../base/error.ts";
 import type { AgentHost } from "../../port.ts";
 import { filesOf } from "../../media/files.ts";
 import type { Route } from "../../door/routes.ts";
@@ -33,8 +34,7 @@ async function answerFile(host: AgentHost, request: Request, name: string): Prom
   if (info !== undefined && request.headers.get("if-none-match") === etag)
     return new Response(null, { status: 304, headers: { etag, "cache-control": FOREVER } });
   const file = info && (await files.read(name));
-  if (file === undefined)
-    return Response.json({ error: { code: "not_found", message: "There is no such file." } }, { status: 404 });
+  if (file === undefined) throw new PerdureError("not_found", "There is no such file.");
   return new Response(request.method === "HEAD" ? null : new Uint8Array(file.bytes), {
     headers: {
       "content-type": file.mediaType,

@@ -71,7 +71,7 @@ function turnIn(chat: Conversations, caller: RequestCaller, id: string): TurnRow
 function look({ params, caller }: RouteRequest, { room: { chat } }: ChatDoor): Response {
   const id = params.request ?? "";
   const turn = turnIn(chat, caller, id);
-  if (turn === undefined) return refuse("not_found", id);
+  if (turn === undefined) throw notWaiting("not_found", id);
   const item = itemsIn(chat, turn.session).find(({ requestId }) => requestId === id);
   if (item !== undefined) return Response.json({ requestId: id, status: "waiting", item });
   return Response.json({ requestId: id, status: turn.status, receipt: readReceipt(chat, id) });
@@ -80,22 +80,22 @@ function look({ params, caller }: RouteRequest, { room: { chat } }: ChatDoor): R
 async function change({ params, caller, body }: RouteRequest, { room: { chat } }: ChatDoor): Promise<Response> {
   const id = params.request ?? "";
   const { content, before } = readWish(await body());
-  for (const one of [id, before ?? id]) if (turnIn(chat, caller, one) === undefined) return refuse("not_found", one);
+  for (const one of [id, before ?? id]) if (turnIn(chat, caller, one) === undefined) throw notWaiting("not_found", one);
   const target = typeof before === "string" ? inboxStanding(chat, before) : "waiting";
-  if (target !== "waiting") return refuse(target, before ?? id);
+  if (target !== "waiting") throw notWaiting(target, before ?? id);
   // The edit first: it may be refused for what it says, and then nothing has moved.
   const edited = content === undefined ? "edited" : editInbox(chat, id, content, storeIdentity(caller.identity));
-  if (edited !== "edited") return refuse(edited, id);
+  if (edited !== "edited") throw notWaiting(edited, id);
   const moved = before === undefined ? "moved" : moveInbox(chat, id, before);
-  if (moved !== "moved") return refuse(moved, id);
+  if (moved !== "moved") throw notWaiting(moved, id);
   return listed(chat, sessionFor(chat, caller));
 }
 
 function withdraw({ params, caller }: RouteRequest, { room: { chat } }: ChatDoor): Response {
   const id = params.request ?? "";
-  if (turnIn(chat, caller, id) === undefined) return refuse("not_found", id);
+  if (turnIn(chat, caller, id) === undefined) throw notWaiting("not_found", id);
   const taken = withdrawInbox(chat, id);
-  if (taken.kind !== "withdrawn") return refuse(taken.kind, id);
+  if (taken.kind !== "withdrawn") throw notWaiting(taken.kind, id);
   return Response.json({ requestId: id, status: "withdrawn", messages: taken.messages });
 }
 
@@ -119,10 +119,7 @@ function readWish(wish: unknown): Wish {
   return { content, before };
 }
 
-function refuse(why: NotWaiting, id: string): Response {
-  const error =
-    why === "started"
-      ? { code: "bad_state", message: `"${id}" has started. Stop it instead.` }
-      : { code: "not_found", message: `"${id}" does not wait.` };
-  return Response.json({ error }, { status: why === "started" ? 409 : 404 });
+function notWaiting(why: NotWaiting, id: string): PerdureError {
+  if (why === "started") return new PerdureError("bad_state", `"${id}" has started. Stop it instead.`);
+  return new PerdureError("not_found", `"${id}" is not waiting.`);
 }

@@ -1,3 +1,4 @@
+import { PerdureError } from "../../base/error.ts";
 import { cutAnswer, reaches } from "../conversation-frames.ts";
 import type { Instead } from "../../session/message-pages.ts";
 import { PAGE_MESSAGES } from "../../wire/history.ts";
@@ -26,10 +27,6 @@ function storedMessages({ query, caller }: RouteRequest, { room: { chat } }: Cha
   if (!query.has("last") && !query.has("before")) return new Response(transcript.json(instead), { headers });
   const last = readNumber(query, "last");
   const before = readNumber(query, "before");
-  if (last === "bad" || before === "bad") {
-    const message = "`last` and `before` must be whole numbers above 0; `before` is what the header of a page says.";
-    return Response.json({ error: { code: "bad_input", message } }, { status: 400 });
-  }
   if (before !== undefined && !reaches(chat, session, before)) return new Response("[]", { headers });
   const page = transcript.page(Math.min(last ?? PAGE_MESSAGES, MAX_LAST), before, instead);
   return new Response(page.json, {
@@ -40,8 +37,9 @@ function storedMessages({ query, caller }: RouteRequest, { room: { chat } }: Cha
 /** The most messages of one page. */
 const MAX_LAST = 1_000;
 
-function readNumber(query: URLSearchParams, name: string): number | undefined | "bad" {
+function readNumber(query: URLSearchParams, name: "last" | "before"): number | undefined {
   const text = query.get(name);
-  if (text === null) return undefined;
-  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : "bad";
+  if (text === null || /^[1-9]\d{0,14}$/.test(text)) return text === null ? undefined : Number(text);
+  const whence = name === "before" ? `. Take it from the header ${BEFORE_HEADER} of a page` : "";
+  throw new PerdureError("bad_input", `\`${name}\` must be a whole number above 0${whence}.`);
 }

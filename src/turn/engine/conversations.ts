@@ -3,9 +3,8 @@ import type { UIMessage } from "../../message/types.ts";
 import type { Clock } from "../../base/time.ts";
 import type { Work } from "../../work/work.ts";
 import type { AgentHost, WriteLevel } from "../../port.ts";
-import { noSession } from "../../session/session-changes.ts";
+import { hasSession, noSession } from "../../session/session-changes.ts";
 import { Transcripts } from "../../session/transcripts.ts";
-import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { nextQuestionExpiry } from "../../store/tool-call.ts";
 import { cancelTurn, isOpen, openTurns, readTurn, settleTurn, type TurnRow } from "../../store/turn.ts";
 import { CallBook } from "../../tool/call-book.ts";
@@ -306,8 +305,8 @@ export class Conversations implements Conversing, Work {
  */
 export function sessionNamed(all: Conversations, id: string | undefined): string {
   if (id === undefined) return all.session;
-  if (id !== MAIN_SESSION && (all.host.blank || readSessionLine(all.host, id) === undefined)) throw noSession(id);
-  return id;
+  if (hasSession(all.host, id)) return id;
+  throw noSession(id);
 }
 
 function stopReason(): PerdureError {

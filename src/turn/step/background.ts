@@ -19,7 +19,7 @@ import {
   returnBackgroundCall,
   settleBackgroundCall,
 } from "../../store/background-call.ts";
-import { MAIN_SESSION, ownerIdOf, readSessionLine } from "../../store/session.ts";
+import { ownerIdOf } from "../../store/session.ts";
 import { boundPreview, withoutMedia } from "../../tool/bound-output.ts";
 import type { JudgedCall } from "../../tool/call-book.ts";
 import { approvalOf } from "../../tool/decision-record.ts";
@@ -52,6 +52,7 @@ import {
 import { equip } from "./prepare.ts";
 import { contextOf } from "./step-run.ts";
 import { NESTED_TEXT } from "./waited-call.ts";
+import { hasSession } from "../../session/session-changes.ts";
 
 /** It was cut, and may not run again. */
 class CutCall extends Error {}
@@ -416,7 +417,7 @@ function settleAndTell(all: Engine, row: BackgroundRow, end: BackgroundEnd, keep
   const note = noteOf(row);
   if (!settleBackgroundCall(host, row, host.clock.now(), keep)) return false;
   // A view may have been closed since: then those are told who see what it was a view of.
-  const session = [note.session, ownerIdOf(host, note.session)].find((one) => isThere(all, one));
+  const session = [note.session, ownerIdOf(host, note.session)].find((one) => hasSession(host, one));
   if (session === undefined) return true;
   const { toolCallId, messageId, tool: toolName } = row;
   const metadata = { [BACKGROUND_METADATA]: { toolCallId, messageId, toolName, status: end.status } };
@@ -426,8 +427,4 @@ function settleAndTell(all: Engine, row: BackgroundRow, end: BackgroundEnd, keep
   const options = { session, metadata, isBounded: true, ...(identity !== undefined && { identity }) };
   submitMessages(all, [message], options);
   return true;
-}
-
-function isThere({ host }: Engine, session: string): boolean {
-  return session === MAIN_SESSION || readSessionLine(host, session) !== undefined;
 }
