@@ -1,6 +1,5 @@
 import type { ToolSet } from "ai";
-import type { ToolPart, UIMessage } from "../message/types.ts";
-import { asPart, isToolPart, toolName } from "../message/types.ts";
+import { asPart, isToolPart, toolName, type ToolPart, type UIMessage } from "../message/types.ts";
 
 /** What the output of a tool begins with that is not shown any more. */
 const CLEARED = "[Cleared to make room: ";

@@ -1,8 +1,7 @@
 import { cutMiddle } from "../message/cut-middle.ts";
 import { isRecord } from "../base/json.ts";
-import { isToldByCode } from "../message/told.ts";
+import { BUDGET_TOOL, isToldByCode } from "../message/told.ts";
 import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
-import { BUDGET_TOOL } from "../message/told.ts";
 
 /** How much of each thing is shown to who summarises, in characters. */
 export interface SerialiseLimits {

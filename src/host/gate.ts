@@ -1,5 +1,5 @@
 import type { PerdureError } from "../base/error.ts";
-import type { TxListener } from "./tx-listener.ts";
+import type { TxListener } from "./storage.ts";
 
 /** What goes through the gate: a frame for a socket, or the end of one. */
 export interface Delivery {

@@ -7,7 +7,6 @@ import { agentId, buildAgentPath, leafOf, parseAgentId } from "../wire/agent-pat
 import { closeCode } from "../wire/close-code.ts";
 import { Resident } from "./resident.ts";
 import { Eviction } from "./eviction.ts";
-import { heldClock } from "./held-clock.ts";
 import type { LifeSurroundings } from "./life.ts";
 import type { LogEntry } from "./log.ts";
 import type { Registry } from "./registry.ts";
@@ -342,4 +341,26 @@ function parentPathOf(path: AgentPath): AgentPath | undefined {
 function parentIdOf(path: AgentPath): string | undefined {
   const parent = parentPathOf(path);
   return parent && agentId(parent);
+}
+
+/** A clock whose timers keep the process running until they fire or are cancelled: for work that has a due time. */
+function heldClock(clock: Clock, hold: () => () => void): Clock {
+  return {
+    now: () => clock.now(),
+    after(ms, work) {
+      const release = hold();
+      const cancel = clock.after(ms, () => {
+        // Behind the work: it may set the next timer.
+        try {
+          work();
+        } finally {
+          release();
+        }
+      });
+      return () => {
+        cancel();
+        release();
+      };
+    },
+  };
 }

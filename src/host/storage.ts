@@ -1,5 +1,5 @@
 import type { Blobs, Sql } from "../port.ts";
-import type { TxListener } from "./tx-listener.ts";
+import type { PerdureError } from "../base/error.ts";
 
 /** One agent's rows, open for one life. */
 export interface AgentStore extends Sql {
@@ -63,4 +63,18 @@ export interface Storage {
   /** Resolves when what the index was told survives. */
   durable(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Told what becomes of transactions, so that what was sent inside of one shares its fate. */
+export interface TxListener {
+  /** Why nothing may be written now; undefined when it may. */
+  refusal(): PerdureError | undefined;
+  /** A (nested) transaction begins; the returned mark names this moment. */
+  mark(): number;
+  /** Everything since `mark` was undone. */
+  rolledBack(mark: number): void;
+  /** The outermost transaction is committed. */
+  committed(): void;
+  /** The first row ever of this agent is about to be stored. What it returns is durable before the row is. Must not throw. */
+  created?(): Promise<void> | undefined;
 }

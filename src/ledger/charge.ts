@@ -1,8 +1,6 @@
 import type { ChatErrorClassification, SettledUsage, UsageRow } from "../store/usage.ts";
-import { costOf, NANO_DOLLARS } from "./prices.ts";
-import type { Price } from "./prices.ts";
-import { readUsage } from "./token-usage.ts";
-import type { Usage } from "./token-usage.ts";
+import { costOf, NANO_DOLLARS, type Price } from "./prices.ts";
+import { readUsage, type Usage } from "./token-usage.ts";
 
 /** How a model call ended. */
 export interface CallResult {

@@ -1,9 +1,16 @@
 import { PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { addBudgetGrant, deleteBudgetGrant, readBudgetGrant } from "../store/budget-grant.ts";
-import { addUsageTotal, deleteUsageTotal, noUsage, readUsageTotal } from "../store/usage-total.ts";
-import type { UsageScope, UsageSums } from "../store/usage-total.ts";
 import {
+  addUsageTotal,
+  deleteUsageTotal,
+  noUsage,
+  readUsageTotal,
+  type UsageScope,
+  type UsageSums,
+} from "../store/usage-total.ts";
+import {
+  type CallPurpose,
   deleteUsage,
   deleteUsageOf,
   endedUsageOfTurn,
@@ -15,15 +22,21 @@ import {
   settledUsageOfTurn,
   settleUsage,
   turnsWithUsage,
+  type UsageFilter,
   usageOfStep,
+  type UsageRow,
 } from "../store/usage.ts";
-import type { CallPurpose, UsageFilter, UsageRow } from "../store/usage.ts";
-import { capsCost, checkBudget, checkBudgets } from "./budget.ts";
-import type { Amount, Budgets, BudgetState, OverLimit } from "./budget.ts";
-import { chargeOf, resultOf, toDollars, toEntry } from "./charge.ts";
-import type { CallResult, EndedCall, LedgerEntry } from "./charge.ts";
-import { findPrice, NANO_DOLLARS, worstCostOf } from "./prices.ts";
-import type { Price, PriceTable } from "./prices.ts";
+import {
+  type Amount,
+  type Budgets,
+  type BudgetState,
+  capsCost,
+  checkBudget,
+  checkBudgets,
+  type OverLimit,
+} from "./budget.ts";
+import { type CallResult, chargeOf, type EndedCall, type LedgerEntry, resultOf, toDollars, toEntry } from "./charge.ts";
+import { findPrice, NANO_DOLLARS, type Price, type PriceTable, worstCostOf } from "./prices.ts";
 import { tokens } from "./token-usage.ts";
 
 /** What the ledger asks of the app, before each call: all may change from call to call. */

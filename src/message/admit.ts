@@ -1,10 +1,8 @@
-import { findTool } from "./builder.ts";
-import type { MessageBuilder } from "./builder.ts";
+import { findTool, type MessageBuilder } from "./builder.ts";
 import { canAsk, canDeny, canRespond, findCall } from "./fold-tool.ts";
 import { applyChunk } from "./fold.ts";
 import { storedToolInput } from "./tool-input.ts";
-import { isTerminal } from "./types.ts";
-import type { ToolPart, UIMessageChunk } from "./types.ts";
+import { isTerminal, type ToolPart, type UIMessageChunk } from "./types.ts";
 import { MAX_ID_LENGTH } from "./validate.ts";
 
 export interface AdmitOptions {

@@ -1,7 +1,6 @@
 import { cutText, cutValue, firstChars } from "./cut-value.ts";
 import { isRecord, utf8Length } from "../base/json.ts";
-import { asPart, isToolPart } from "./types.ts";
-import type { Part, ToolPart, UIMessage } from "./types.ts";
+import { asPart, isToolPart, type Part, type ToolPart, type UIMessage } from "./types.ts";
 
 /**
  * The most that a stored message takes, unless a user wrote it: some hosts refuse rows of 2 MB, and this leaves room for

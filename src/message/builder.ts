@@ -1,6 +1,14 @@
 import { parsePartialJson } from "./partial-json.ts";
-import { asPart, isToolPart } from "./types.ts";
-import type { FinishReason, Part, ReasoningUIPart, TextUIPart, ToolPart, UIMessage } from "./types.ts";
+import {
+  asPart,
+  type FinishReason,
+  isToolPart,
+  type Part,
+  type ReasoningUIPart,
+  type TextUIPart,
+  type ToolPart,
+  type UIMessage,
+} from "./types.ts";
 
 /** A part of type `data-*`. */
 export type DataPart = Extract<Part, { type: `data-${string}` }>;

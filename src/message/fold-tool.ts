@@ -1,8 +1,6 @@
-import { findTool, pushPart, streamedInput } from "./builder.ts";
-import type { MessageBuilder } from "./builder.ts";
+import { findTool, type MessageBuilder, pushPart, streamedInput } from "./builder.ts";
 import { storedToolInput } from "./tool-input.ts";
-import { asPart, isTerminal, toolName } from "./types.ts";
-import type { ToolApproval, ToolPart, UIMessageChunk } from "./types.ts";
+import { asPart, isTerminal, type ToolApproval, toolName, type ToolPart, type UIMessageChunk } from "./types.ts";
 
 /** The chunks that are about one tool call. */
 type ToolChunk = Extract<UIMessageChunk, { type: `tool-${string}` }>;

@@ -1,5 +1,4 @@
-import { dataKey, pushPart, truncateParts } from "./builder.ts";
-import type { DataPart, MessageBuilder } from "./builder.ts";
+import { dataKey, type DataPart, type MessageBuilder, pushPart, truncateParts } from "./builder.ts";
 import { applyToolChunk } from "./fold-tool.ts";
 import { mergeJson } from "../base/json.ts";
 import type { ProviderMetadata, ReasoningUIPart, TextUIPart, UIMessageChunk } from "./types.ts";

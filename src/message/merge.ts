@@ -1,6 +1,14 @@
 import { sameJson } from "../base/json.ts";
-import { asPart, isPending, isTerminal, isToolPart, toolParts } from "./types.ts";
-import type { Part, ToolPart, UIMessage } from "./types.ts";
+import {
+  asPart,
+  isPending,
+  isTerminal,
+  isToolPart,
+  type Part,
+  type ToolPart,
+  toolParts,
+  type UIMessage,
+} from "./types.ts";
 
 /** What a list of messages changes in the stored conversation. Nothing is ever removed. */
 interface Merged {

@@ -1,8 +1,16 @@
 import { streamedInput } from "./builder.ts";
 import { isRecord } from "../base/json.ts";
 import { storedToolInput } from "./tool-input.ts";
-import { asPart, isPending, isTerminal, isToolPart, isToolType } from "./types.ts";
-import type { Part, ToolPart, UIMessage } from "./types.ts";
+import {
+  asPart,
+  isPending,
+  isTerminal,
+  isToolPart,
+  isToolType,
+  type Part,
+  type ToolPart,
+  type UIMessage,
+} from "./types.ts";
 import { isUrl } from "./validate.ts";
 
 /** What a call that was cut off says in place of a result. */

@@ -1,7 +1,15 @@
-import { findTool, replaceTool } from "./builder.ts";
-import type { MessageBuilder } from "./builder.ts";
-import { asPart, isAnswered, isAwaitingAnswer, isPending, isToolPart, toolParts } from "./types.ts";
-import type { ToolApproval, ToolPart, UIMessage } from "./types.ts";
+import { findTool, type MessageBuilder, replaceTool } from "./builder.ts";
+import {
+  asPart,
+  isAnswered,
+  isAwaitingAnswer,
+  isPending,
+  isToolPart,
+  type ToolApproval,
+  type ToolPart,
+  toolParts,
+  type UIMessage,
+} from "./types.ts";
 
 /** What a failed tool says when the client gave no reason. */
 export const DENIED_TEXT = "Tool execution denied by user";

@@ -1,7 +1,6 @@
 import { isRecord, utf8Length } from "../base/json.ts";
 import { toReference } from "./media-ref.ts";
-import { isToolType } from "./types.ts";
-import type { Role, UIMessage } from "./types.ts";
+import { isToolType, type Role, type UIMessage } from "./types.ts";
 
 /** Ids come from clients and models; a longer one is a mistake or an attack. */
 export const MAX_ID_LENGTH = 512;

@@ -1,7 +1,6 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { ChatErrorClassification } from "../store/usage.ts";
-import { readError } from "./error-facts.ts";
-import type { ErrorFacts } from "./error-facts.ts";
+import { type ErrorFacts, readError } from "./error-facts.ts";
 import { saysLargerThanMinute, saysOutputLimit, saysQuota } from "./error-wording.ts";
 
 /** Two sentences are read; a response is not. */

@@ -1,8 +1,7 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { ChatErrorClassification } from "../store/usage.ts";
 import { describeProviderError } from "./describe-error.ts";
-import { readError } from "./error-facts.ts";
-import type { ErrorFacts } from "./error-facts.ts";
+import { type ErrorFacts, readError } from "./error-facts.ts";
 import {
   hasOverflowCode,
   saysLargerThanMinute,

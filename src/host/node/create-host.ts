@@ -1,4 +1,4 @@
-import { backgroundClock } from "../../base/time.ts";
+import { backgroundClock, LONGEST_TIMER_MS } from "../../base/time.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -23,7 +23,6 @@ import {
   resolveLimits,
   routeRules,
 } from "./options.ts";
-import { newHolds } from "./holds.ts";
 import { toListener } from "./to-request.ts";
 import { WebSockets } from "./web-sockets.ts";
 
@@ -208,4 +207,23 @@ export async function getSubAgentByName<C extends HostedAgentClass>(
 /** Answers a request to an agent of `host`; null for a path that is not an agent's. Sockets come in by `host.upgrade`. */
 export async function routeAgentRequest(request: Request, host: Host, target?: Target): Promise<Response | null> {
   return (await host.route(request, target)) ?? null;
+}
+
+/** Keeps the process running while somebody holds it. `end` lets go for good. */
+function newHolds(): { readonly hold: () => () => void; readonly end: () => void } {
+  const timer = setInterval(() => {}, LONGEST_TIMER_MS);
+  timer.unref();
+  let held = 0;
+  return {
+    hold: () => {
+      let holds = true;
+      if (held++ === 0) timer.ref();
+      return () => {
+        if (!holds) return;
+        holds = false;
+        if (--held === 0) timer.unref();
+      };
+    },
+    end: () => clearInterval(timer),
+  };
 }

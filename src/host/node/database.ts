@@ -2,8 +2,7 @@ import type BetterSqlite3 from "better-sqlite3";
 import { PerdureError } from "../../base/error.ts";
 import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
 import { guardStatement } from "../statement-guard.ts";
-import type { AgentStore } from "../storage.ts";
-import type { TxListener } from "../tx-listener.ts";
+import type { AgentStore, TxListener } from "../storage.ts";
 import type { AgentFile, Handle, HandlePool } from "./handle-pool.ts";
 import { toSqlError } from "./sql-error.ts";
 

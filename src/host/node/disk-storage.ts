@@ -1,7 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import type { Storage } from "../storage.ts";
-import type { TxListener } from "../tx-listener.ts";
+import type { Storage, TxListener } from "../storage.ts";
 import { agentFileName, DiskAgentFile } from "./agent-file.ts";
 import { AgentDatabase, type DatabaseEvents } from "./database.ts";
 import { diskBlobs } from "./disk-blobs.ts";

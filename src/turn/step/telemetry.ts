@@ -1,4 +1,4 @@
-import type { ModelMessage, StepResult, TelemetryOptions, ToolSet } from "ai";
+import type { LanguageModelUsage, ModelMessage, StepResult, TelemetryOptions, ToolSet } from "ai";
 import type { createRestrictedTelemetryDispatcher } from "ai/internal";
 import type { Clock } from "../../base/time.ts";
 import type { CallOutcome } from "../../tool/runner.ts";
@@ -6,7 +6,6 @@ import type { TurnEnd } from "../engine/engine.ts";
 import type { StepConfig } from "./config.ts";
 import type { ToolCallContext } from "../../tool/call-hooks.ts";
 import type { PreparedTurn } from "./parts.ts";
-import { sumUsage } from "../../model/sum-usage.ts";
 
 type Dispatcher = ReturnType<typeof createRestrictedTelemetryDispatcher<ToolSet, Record<string, unknown>, never>>;
 type Event<K extends keyof Dispatcher> = Parameters<Extract<Dispatcher[K], (...args: never) => unknown>>[0];
@@ -138,4 +137,26 @@ function endOf(callId: string, all: StepResult<ToolSet>[]): Event<"onEnd"> {
 
 function asContext(context: unknown): Record<string, unknown> {
   return typeof context === "object" && context !== null ? (context as Record<string, unknown>) : {};
+}
+
+/** The usage of several model calls. What no call knows stays unknown. */
+function sumUsage(usages: readonly LanguageModelUsage[]): LanguageModelUsage {
+  const sum = (of: (usage: LanguageModelUsage) => number | undefined) => {
+    const known = usages.map(of).filter((count) => count !== undefined);
+    return known.length === 0 ? undefined : known.reduce((a, b) => a + b);
+  };
+  return {
+    inputTokens: sum((usage) => usage.inputTokens),
+    inputTokenDetails: {
+      noCacheTokens: sum((usage) => usage.inputTokenDetails.noCacheTokens),
+      cacheReadTokens: sum((usage) => usage.inputTokenDetails.cacheReadTokens),
+      cacheWriteTokens: sum((usage) => usage.inputTokenDetails.cacheWriteTokens),
+    },
+    outputTokens: sum((usage) => usage.outputTokens),
+    outputTokenDetails: {
+      textTokens: sum((usage) => usage.outputTokenDetails.textTokens),
+      reasoningTokens: sum((usage) => usage.outputTokenDetails.reasoningTokens),
+    },
+    totalTokens: sum((usage) => usage.totalTokens),
+  };
 }
