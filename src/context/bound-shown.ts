@@ -25,7 +25,7 @@ type Result = Extract<ToolModelMessage["content"][number], { type: "tool-result"
 type Output = Result["output"];
 
 /** How much of outputs a model is shown, in units. */
-export interface OutputBound {
+interface OutputBound {
   readonly one: number;
   readonly step: number;
 }

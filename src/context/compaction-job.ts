@@ -1,5 +1,5 @@
 import type { Part, UIMessage } from "../message/types.ts";
-import type { CompactFunction } from "../session/session-context.ts";
+import type { CompactFunction } from "../session/session.ts";
 import type { CompactionEnd, CompactionRow } from "../store/compaction.ts";
 import type { CompactionTrigger } from "../wire/session-types.ts";
 import { joinFiles, type LiveState, renderCarried, saidInto, touchedFiles, type TouchedFile } from "./carried.ts";

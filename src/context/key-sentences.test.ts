@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keySentences, saidIn } from "./key-sentences.ts";
+import { keySentences, saidIn } from "./user-words.ts";
 
 const found = (text: string, known: readonly string[] = []) =>
   keySentences(text, (word) => known.includes(word)).map(({ from, to }) => text.slice(from, to));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import { writeCell } from "../store/cell.ts";
-import { countKinds, kindsOf, type KindUnits } from "./kinds.ts";
+import { countKinds, kindsOf, type KindUnits } from "./learned.ts";
 import { correctFactor, type Learned, LearnedFactors, NOTHING_LEARNED, readLearned } from "./learned.ts";
 import { unitsOfText } from "./text-units.ts";
 import { unitsOfRequest } from "./units.ts";

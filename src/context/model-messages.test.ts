@@ -2,7 +2,7 @@ import { jsonSchema, modelMessageSchema, type ModelMessage, tool, type ToolSet }
 import { expect, test } from "vitest";
 import { INTERRUPTED_TEXT } from "../message/repair.ts";
 import type { Part, ToolPart, UIMessage } from "../message/types.ts";
-import { BUDGET_TOOL } from "../message/told.ts";
+import { BUDGET_TOOL } from "../message/told-line.ts";
 import { noteInstead } from "./cleared.ts";
 import { ModelMessages, toModelMessages } from "./model-messages.ts";
 

@@ -1,7 +1,7 @@
 import { convertToModelMessages, type ModelMessage, type ToolSet } from "ai";
 import { repairMessage } from "../message/repair.ts";
 import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
-import { BUDGET_TOOL } from "../message/told.ts";
+import { BUDGET_TOOL } from "../message/told-line.ts";
 import { toolsFor } from "./cleared.ts";
 
 type Failed = (error: unknown) => void;

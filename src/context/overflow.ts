@@ -31,16 +31,11 @@ export interface ContextOverflow {
 }
 
 /** {@link ContextOverflow} with all that was left out. */
-export interface OverflowPolicy {
-  readonly reactive: boolean;
-  readonly maxRetries: number;
+export type OverflowPolicy = Required<
+  Omit<ContextOverflow, "proactive"> & Exclude<ContextOverflow["proactive"], boolean>
+> & {
   readonly proactive: boolean;
-  readonly maxInputTokens: number;
-  readonly threshold: number;
-  readonly maxCompactions: number;
-  readonly background: boolean;
-  readonly coldAfterMs: number;
-}
+};
 
 const DEFAULT_RETRIES = 1;
 const DEFAULT_COMPACTIONS = 10;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { answer, called, text, user } from "../../test/context/paths.ts";
 import type { Part } from "../message/types.ts";
-import { BUDGET_TOOL } from "../message/told.ts";
+import { BUDGET_TOOL } from "../message/told-line.ts";
 import { callsTools, serialiseMessage } from "./serialise.ts";
 
 const show = (...parts: Part[]) => serialiseMessage({ id: "a1", role: "assistant" }, parts);

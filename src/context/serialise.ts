@@ -1,6 +1,6 @@
 import { cutMiddle } from "../message/cut-middle.ts";
 import { isRecord } from "../base/json.ts";
-import { BUDGET_TOOL, isToldByCode } from "../message/told.ts";
+import { BUDGET_TOOL, isToldByCode } from "../message/told-line.ts";
 import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 
 /** How much of each thing is shown to who summarises, in characters. */

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { type KindUnits, kindsOf } from "./kinds.ts";
+import { type KindUnits, kindsOf } from "./learned.ts";
 import { type CountText, unitsOfText } from "./text-units.ts";
 
 /**

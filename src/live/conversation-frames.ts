@@ -1,6 +1,6 @@
 import { toolParts } from "../message/types.ts";
 import type { Socket } from "../port.ts";
-import type { Instead } from "../session/message-pages.ts";
+import type { Instead } from "../session/transcript.ts";
 import { hasMessage, siblingsIn } from "../session/siblings.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";

@@ -1,4 +1,5 @@
 import { isToolPart, toolName, type UIMessage } from "./types.ts";
+import { isRecord } from "../base/json.ts";
 
 /*
  * What code writes below a summary about messages that the summary does not cover: those that wait, and calls that go on.
@@ -42,4 +43,20 @@ export function isToldIn(carried: string, before: UIMessage, now?: UIMessage): b
 
 function callOf(part: UIMessage["parts"][number]): string | undefined {
   return isToolPart(part) ? JSON.stringify([part.toolCallId, part.input]) : undefined;
+}
+
+/** The name of the question whether to go on over a budget. It looks like a call of a tool, but no model asks for it. */
+export const BUDGET_TOOL = "continue_over_budget";
+
+/** The name under which the message about the end of a call in the background says which call it was. */
+export const BACKGROUND_METADATA = "backgroundCall";
+
+/**
+ * Whether a message stands in the user's place and tells what a tool said, or another agent that nobody waited for: these
+ * are not the user's words. The task of an agent that works for another is no such message.
+ */
+export function isToldByCode({ id, role, metadata }: Pick<UIMessage, "id" | "role" | "metadata">): boolean {
+  if (role !== "user" || !isRecord(metadata)) return false;
+  const { agentToolRunId: run } = metadata;
+  return BACKGROUND_METADATA in metadata || (typeof run === "string" && id.startsWith(`agent-tool:${run}:`));
 }

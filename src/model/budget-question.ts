@@ -1,4 +1,4 @@
-import { BUDGET_TOOL } from "../message/told.ts";
+import { BUDGET_TOOL } from "../message/told-line.ts";
 import type { UIMessageChunk } from "../message/types.ts";
 import type { OverBudget } from "../ledger/ledger.ts";
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { manualClock } from "../testing/manual-clock.ts";
-import { deadline } from "./deadline.ts";
+import { deadline } from "./call.ts";
 
 interface Part {
   readonly type: string;

@@ -1,7 +1,7 @@
 import { RetryError } from "ai";
 import { expect, test } from "vitest";
 import { answered } from "../../test/chat/provider-answer.ts";
-import { retryAfterMs } from "./retry-after.ts";
+import { retryAfterMs } from "./provider-error.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
 const DAY = 24 * 60 * 60 * 1000;

@@ -122,7 +122,6 @@ export class SessionManager implements OpenSessions {
     return deleteSession(this.#ground, id);
   }
 
-  /** Deletes what was said in a session, but for what others show. @throws PerdureError `not_found` */
   clear(id: string): void {
     clearSession(this.#ground, id);
   }

@@ -21,7 +21,7 @@ import {
   standsAbove,
 } from "../store/message.ts";
 import type { SessionLine } from "../store/session.ts";
-import { forgetNames, nameAfter, nameAnew } from "./name-after.ts";
+import { forgetNames, nameAfter, nameAnew } from "./titles.ts";
 import { isReadable, toEntry } from "./path-window.ts";
 import { dropSummaries } from "./stale-summaries.ts";
 import {
@@ -35,12 +35,14 @@ import {
   renameSession,
   settledEnd,
 } from "./session-changes.ts";
-import { SessionContext } from "./session-context.ts";
 import type { SessionGround } from "./session-ground.ts";
 import type { SessionInfo } from "../wire/session-types.ts";
 import { hasMessage, newestLeafIn } from "./siblings.ts";
 import type { Sql } from "../port.ts";
 import type { DamageTeller } from "../store/damaged.ts";
+import type { ToolSet } from "ai";
+import type { ContextOptions } from "../memory/definition.ts";
+import { type ContextBlock, ContextBlocks } from "../memory/context-blocks.ts";
 
 /** Which stretch of a conversation. */
 export interface HistoryOptions {
@@ -74,27 +76,20 @@ const PAGE = 128;
  *
  * All of it is stored: two objects for the same session, in this life or in another, are the same session.
  */
-export class Session extends SessionContext {
+export class Session {
   readonly id: string;
   readonly #ground: SessionGround;
   readonly #sessions: OpenSessions;
   readonly #owner: string;
+  #blocks: ContextBlocks | undefined;
+  #settings: SessionSettings = {};
 
   /** Made by a `SessionManager`. @throws PerdureError `not_found` */
   constructor(ground: SessionGround, sessions: OpenSessions, id: string) {
-    const owner = findSession(ground, id).viewOf ?? id;
-    super({
-      store: ground.store,
-      session: id,
-      countTokens: ground.countTokens,
-      owner: () => (owner === id ? undefined : sessions.of(owner)),
-      configured: () => sessions.configured(owner),
-      failed: (error) => ground.failed(error),
-    });
     this.id = id;
     this.#ground = ground;
     this.#sessions = sessions;
-    this.#owner = owner;
+    this.#owner = findSession(ground, id).viewOf ?? id;
   }
 
   // What it is
@@ -303,6 +298,127 @@ export class Session extends SessionContext {
     renameSession(this.#ground, this.id, name);
   }
 
+  // What `configureSession` says
+
+  /** Declares a context block. @throws PerdureError `bad_config` */
+  withContext(label: string, options?: ContextOptions): this {
+    this.blocks.withContext(label, options);
+    return this;
+  }
+
+  /** The text of the context blocks is made once and stays as it is until {@link Session.refreshSystemPrompt}. */
+  withCachedPrompt(): this {
+    this.blocks.withCachedPrompt();
+    return this;
+  }
+
+  /** The app's own way to compact, instead of Perdure's summaries. */
+  onCompaction(compact: CompactFunction): this {
+    return this.#set({ compact });
+  }
+
+  /**
+   * Compact when a turn has ended and the model would read more than this. Without it, Perdure knows by the limits of
+   * the model. @throws PerdureError `bad_config`
+   */
+  compactAfter(tokens: number, { tokenCounter }: { readonly tokenCounter?: TokenCounter } = {}): this {
+    if (!(Number.isFinite(tokens) && tokens > 0))
+      throw new PerdureError("bad_config", `compactAfter() takes a number of tokens, not ${String(tokens)}.`);
+    return this.#set({ compactAfter: tokens, ...(tokenCounter !== undefined && { tokenCounter }) });
+  }
+
+  /** The model may search what was said: in this session, or everywhere in the agent. */
+  withSearch(scope: "session" | "agent" = "session"): this {
+    return this.#set({ searchScope: scope });
+  }
+
+  /** What was said so. */
+  get settings(): SessionSettings {
+    return this.#ownerSession?.settings ?? this.#settings;
+  }
+
+  // Context blocks
+
+  /** The context blocks of the session; a view has those of its session. */
+  get blocks(): ContextBlocks {
+    if (this.#ownerSession !== undefined) return this.#ownerSession.blocks;
+    const { store, countTokens } = this.#ground;
+    const failed = (error: unknown) => this.#ground.failed(error);
+    return (this.#blocks ??= new ContextBlocks(store, { session: this.id, countTokens, failed }));
+  }
+
+  /** Adds a block: without a provider for good, with one for this life. */
+  async addContext(label: string, options?: ContextOptions): Promise<ContextBlock> {
+    await this.#configured();
+    return this.blocks.addContext(label, options);
+  }
+
+  /** Takes a block away, for good. What it holds stays unless it is erased. @returns whether there was one. */
+  removeContext(label: string, options?: { readonly erase?: boolean }): boolean {
+    return this.blocks.removeContext(label, options);
+  }
+
+  getContextBlock(label: string): ContextBlock | undefined {
+    return this.blocks.getContextBlock(label);
+  }
+
+  getContextBlocks(): ContextBlock[] {
+    return this.blocks.getContextBlocks();
+  }
+
+  async replaceContextBlock(label: string, content: string): Promise<ContextBlock> {
+    await this.#configured();
+    return this.blocks.replaceContextBlock(label, content);
+  }
+
+  async appendContextBlock(label: string, content: string): Promise<ContextBlock> {
+    await this.#configured();
+    return this.blocks.appendContextBlock(label, content);
+  }
+
+  /** Writes the text behind a key of a block that has keys. */
+  async setContextEntry(label: string, key: string, content: string, description?: string): Promise<void> {
+    await this.#configured();
+    return this.blocks.setContextEntry(label, key, content, description);
+  }
+
+  /** The text of the blocks as the model reads it. */
+  async systemPrompt(): Promise<string> {
+    await this.#configured();
+    return this.blocks.systemPrompt();
+  }
+
+  async freezeSystemPrompt(): Promise<string> {
+    await this.#configured();
+    return this.blocks.freezeSystemPrompt();
+  }
+
+  /** Makes the text of the blocks anew. Until then a cached prompt is what it was. */
+  async refreshSystemPrompt(): Promise<string> {
+    await this.#configured();
+    return this.blocks.refreshSystemPrompt();
+  }
+
+  /** Tools by which a model writes to the blocks, loads from them and searches them. */
+  tools(): ToolSet {
+    return this.blocks.tools();
+  }
+
+  #set(settings: SessionSettings): this {
+    this.#settings = { ...this.#settings, ...settings };
+    return this;
+  }
+
+  /** Of a view: its session, which has all of this. */
+  get #ownerSession(): Session | undefined {
+    return this.#owner === this.id ? undefined : this.#sessions.of(this.#owner);
+  }
+
+  /** What the app configures has run. */
+  #configured(): Promise<void> {
+    return this.#sessions.configured(this.#owner);
+  }
+
   get #row(): SessionLine {
     return findSession(this.#ground, this.id);
   }
@@ -396,4 +512,30 @@ function pinMessage(db: Sql & DamageTeller, { seq, pinned: before }: MessageRow,
 function isCovered(db: Sql, seq: number, place: Pick<CompactionRow, "seq" | "at">): boolean {
   if (seq === place.at) return readCompactionAt(db, place.seq)?.parts === null;
   return standsAbove(db, seq, place.at);
+}
+
+/** What an app's own compaction says. `null`: leave it as it is. */
+export type OwnSummary = string | { readonly summary: string; readonly toMessageId?: string } | null | undefined;
+
+/**
+ * An app's own compaction. It gets the messages that are shown now, the summary so far first, and says what the model
+ * should read instead of the older ones: up to a message that it names, or up to where Perdure would cut. May be slow;
+ * what it throws is a compaction that failed.
+ */
+export type CompactFunction = (
+  messages: readonly UIMessage[],
+  context: { readonly focus: string | undefined; readonly signal: AbortSignal },
+) => OwnSummary | Promise<OwnSummary>;
+
+/** Counts the tokens of what the model would read. Must be quick; a number that is none counts as 0. */
+export type TokenCounter = (messages: readonly UIMessage[], system: string) => number | Promise<number>;
+
+/** What a session was told about itself by the code that configures it. */
+export interface SessionSettings {
+  /** Compact after a turn that leaves more tokens than this. */
+  readonly compactAfter?: number;
+  readonly tokenCounter?: TokenCounter;
+  readonly compact?: CompactFunction;
+  /** What the model may search: its own session, or all of the agent. Undefined: Perdure decides. */
+  readonly searchScope?: "session" | "agent";
 }

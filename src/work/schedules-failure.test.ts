@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ScheduleRun } from "./schedule-view.ts";
+import type { ScheduleRun } from "./schedules.ts";
 import { createWorld, deferred, killAtEveryCommit, type Life, openLife } from "../../test/support/fiber-host.ts";
 
 const SECOND = 1000;

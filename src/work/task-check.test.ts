@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DEFAULT_RETRY } from "./retry.ts";
-import { checkTasks } from "./task-check.ts";
+import { checkTasks } from "./tasks.ts";
 
 const prompt = "Write the report.";
 const daily = "every day at 09:00";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { TaskRow } from "../store/task.ts";
 import { DEFAULT_RETRY } from "./retry.ts";
-import { type CheckedTask, checkTasks } from "./task-check.ts";
+import { type CheckedTask, checkTasks } from "./tasks.ts";
 import { changesFor, moveAfter } from "./tasks.ts";
 
 const MINUTE = 60_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { instantOf, isTimeZone, wallTimeAt } from "./wall-time.ts";
+import { instantOf, isTimeZone, wallTimeAt } from "./task-schedule.ts";
 
 const wall = (text: string) => Date.parse(`${text}Z`);
 const iso = (at: number | undefined) => at && new Date(at).toISOString();

@@ -8,13 +8,14 @@ import { accept, acceptMore } from "../../src/turn/intake/accept.ts";
 import type { Conversations as ChatType } from "../../src/turn/engine/conversations.ts";
 import { Conversations } from "../../src/turn/engine/conversations.ts";
 import type { TurnOutput } from "../../src/turn/engine/engine.ts";
-import type { ChatTurnOptions, TurnAgent, TurnPolicy } from "../../src/turn/policy.ts";
+import type { TurnAgent, TurnPolicy } from "../../src/turn/policy.ts";
 import { closeSteers, takeSteers, waitingSteers } from "../../src/turn/intake/steer.ts";
 import { eventually } from "../host/open-host.ts";
 import { user } from "./client.ts";
 import { probeHost, type ProbeHost } from "./probe-host.ts";
 import { createStage, type Stage } from "./stage.ts";
 import { submit } from "../../src/turn/intake/submit.ts";
+import type { ChatTurnOptions } from "../../src/turn/step/config.ts";
 
 /** A chat without an agent. */
 export interface TestDesk extends ProbeHost {

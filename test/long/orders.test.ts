@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { summaryPrompt } from "../../src/context/summary-prompt.ts";
+import { summaryPrompt } from "../../src/context/summarise.ts";
 import { user } from "../chat/client.ts";
 import { analysis } from "./conversations/analysis.ts";
 import { coding } from "./conversations/coding.ts";

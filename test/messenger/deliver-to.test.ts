@@ -40,7 +40,7 @@ test("a scheduled task says where its answer goes, from an agent that belongs to
 });
 
 test("a place that is none is refused when the agent starts", async () => {
-  const { checkTasks } = await import("../../src/work/task-check.ts");
+  const { checkTasks } = await import("../../src/work/tasks.ts");
   const retry = { maxAttempts: 1, baseDelayMs: 1, maxDelayMs: 1 };
   const task = { schedule: "every hour", prompt: "x", deliverTo: { channel: "memory" } };
   const check = (one: object) => checkTasks({ a: one }, { timeZone: () => undefined, retry });

@@ -6,7 +6,7 @@ import { AgentDatabase } from "../../src/host/node/database.ts";
 import { memoryBlobs } from "../../src/host/node/disk-blobs.ts";
 import { indexed } from "../../src/host/node/disk-storage.ts";
 import { type AgentFile, HandlePool } from "../../src/host/node/handle-pool.ts";
-import { openEmpty, templateBytes } from "../../src/host/node/template.ts";
+import { openEmpty, templateBytes } from "../../src/host/node/open-sqlite.ts";
 import type { Storage } from "../../src/host/storage.ts";
 import type { Blobs } from "../../src/port.ts";
 import type { Random } from "../think/interleave-random.ts";

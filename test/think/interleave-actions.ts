@@ -2,7 +2,7 @@
 import type { UIMessage } from "ai";
 import type { InboxItem, SubmitResult, Withdrawal } from "perdure/chat";
 import { isPending, type ToolPart, toolName, toolParts } from "../../src/message/types.ts";
-import { BUDGET_TOOL } from "../../src/message/told.ts";
+import { BUDGET_TOOL } from "../../src/message/told-line.ts";
 import type { Client } from "./interleave-client.ts";
 import { CLIENT_TOOL } from "./interleave-model.ts";
 import { at, hashOf, random } from "./interleave-random.ts";

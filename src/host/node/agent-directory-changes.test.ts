@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, utimesSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { type FileChange, FileChanges } from "./agent-directory-changes.ts";
+import { type FileChange, FileChanges } from "./agent-directory-watch.ts";
 
 function openRoot(): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "perdure-changes-")));

@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import { type AgentClasses, namedClasses } from "../registry.ts";
 import { findAgents } from "./agent-directory.ts";
-import type { FoundAgents } from "./agent-directory-names.ts";
+import type { FoundAgents } from "./agent-directory.ts";
 import { watchAgents } from "./agent-directory-watch.ts";
 import type { Host } from "./create-host.ts";
 import type { HostOptions } from "./options.ts";

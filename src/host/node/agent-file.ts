@@ -9,7 +9,7 @@ import { parseAgentId } from "../../wire/agent-path.ts";
 import type { AgentFile } from "./handle-pool.ts";
 import { openSqlite } from "./open-sqlite.ts";
 import type { SpareFiles } from "./spare-files.ts";
-import { plainSql } from "./template.ts";
+import { plainSql } from "./open-sqlite.ts";
 import { syncDirectory, WalSync } from "./wal-sync.ts";
 
 const READABLE_LENGTH = 40;

@@ -59,12 +59,10 @@ export class AgentDatabase implements AgentStore {
     return this.#depth > 0;
   }
 
-  /** Number of the last commit that output has to wait for. */
   get needed(): number {
     return this.#needed;
   }
 
-  /** Number of the last commit that survives the loss of power. */
   get synced(): number {
     return this.#synced;
   }

@@ -7,7 +7,7 @@ import { listChildren } from "../../store/child.ts";
 import { agentId, parseAgentId } from "../../wire/agent-path.ts";
 import { agentFileName, plainIdOf } from "./agent-file.ts";
 import { openSqlite } from "./open-sqlite.ts";
-import { plainSql } from "./template.ts";
+import { plainSql } from "./open-sqlite.ts";
 
 /** The agents whose files are in a directory. */
 interface FoundAgents {

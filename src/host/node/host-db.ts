@@ -5,7 +5,7 @@ import type Database from "better-sqlite3";
 import { errorText, PerdureError } from "../../base/error.ts";
 import type { LostChild } from "../storage.ts";
 import { findAgentsOnDisk } from "./find-agents-on-disk.ts";
-import { dropForeignLog } from "./host-db-log.ts";
+import { dropForeignLog } from "./index-mark.ts";
 import { MarkFile, readMark, writeNew } from "./index-mark.ts";
 import { openSqlite } from "./open-sqlite.ts";
 import { makePrivateFile } from "./private-files.ts";
@@ -98,7 +98,6 @@ export class HostDb {
     this.#write(() => this.#statements.settle.run(id, at));
   }
 
-  /** Agents whose last life did not end in order. */
   awake(): string[] {
     return this.#statements.awake.all();
   }
@@ -115,7 +114,6 @@ export class HostDb {
     return this.#statements.has.get(id) !== undefined;
   }
 
-  /** All agents that have written something, by id. */
   list(after: string, limit: number): string[] {
     return this.#statements.list.all(after, limit);
   }
@@ -126,7 +124,6 @@ export class HostDb {
     return this.#statements.tree.all(id, `${id}/`, `${id}0`);
   }
 
-  /** Strikes agents off, to be deleted. */
   doom(ids: readonly string[], lost?: LostChild): void {
     const { strike, doom, lose } = this.#statements;
     this.#mark(ids);

@@ -6,7 +6,7 @@ import "./node-version.ts";
 // Hosts
 export { createHost, getSubAgentByName, type Host, routeAgentRequest, type Target } from "./create-host.ts";
 export { findAgents } from "./agent-directory.ts";
-export type { FoundAgent, FoundAgents } from "./agent-directory-names.ts";
+export type { FoundAgent, FoundAgents } from "./agent-directory.ts";
 export { watchAgents, type WatchedAgents, type WatchOptions } from "./agent-directory-watch.ts";
 export { serve, type ServedHost, type ServeOptions } from "./serve.ts";
 export type { Log, LogEntry } from "../log.ts";

@@ -5,7 +5,7 @@ import { AgentDatabase } from "./database.ts";
 import { memoryBlobs } from "./disk-blobs.ts";
 import { indexed } from "./disk-storage.ts";
 import { HandlePool } from "./handle-pool.ts";
-import { openEmpty, templateBytes } from "./template.ts";
+import { openEmpty, templateBytes } from "./open-sqlite.ts";
 
 /**
  * Keeps everything in memory: for tests, and for agents that may be forgotten when the process ends. A

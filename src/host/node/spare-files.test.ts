@@ -4,7 +4,7 @@ import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { DiskAgentFile } from "./agent-file.ts";
 import { SpareFiles } from "./spare-files.ts";
-import { templateBytes } from "./template.ts";
+import { templateBytes } from "./open-sqlite.ts";
 
 test("a new database whose life ended before it was synced is synced with its directory by the next life", async () => {
   const dir = fs.mkdtempSync(path.join(tmpdir(), "perdure-test-"));

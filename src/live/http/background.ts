@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { toBackgroundState } from "../session-state.ts";
+import { toBackgroundState } from "../session-news.ts";
 import { type ChatDoor, sessionFor } from "./turns.ts";
 import type { Route } from "../../door/routes.ts";
 

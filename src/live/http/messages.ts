@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { cutAnswer, reaches } from "../conversation-frames.ts";
-import type { Instead } from "../../session/message-pages.ts";
+import type { Instead } from "../../session/transcript.ts";
 import { PAGE_MESSAGES } from "../../wire/history.ts";
 import { type ChatDoor, sessionFor } from "./turns.ts";
 import type { Route, RouteRequest } from "../../door/routes.ts";
