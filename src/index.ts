@@ -26,6 +26,8 @@ export type { StreamCallback } from "./parts/run-turn.ts";
 export type {
   ChatClassifyContext,
   ChatErrorContext,
+  ChatTurnOptions,
+  ChatTurnOptions as OnChatMessageOptions,
   ChunkContext,
   PrepareStepContext,
   StepConfig,
@@ -60,12 +62,10 @@ export type {
   ChatRecoveryContext,
   ChatRecoveryOptions,
   ChatResponseResult,
-  ChatTurnOptions,
-  ChatTurnOptions as OnChatMessageOptions,
   SaveMessagesResult,
 } from "./turn/policy.ts";
 export type { ChatAnswer } from "./turn/engine/by-stream.ts";
-export type { MessageConcurrency } from "./turn/intake/overlap.ts";
+export type { MessageConcurrency } from "./turn/policy.ts";
 export type { MessageInput, NewMessage } from "./message/input.ts";
 export type { ToolPart, UIMessage as ChatMessage } from "./message/types.ts";
 export type { ClientTool } from "./wire/frames.ts";
@@ -90,7 +90,7 @@ export type { AgentToolLifecycleResult, AgentToolRunInfo, RunAgentToolResult } f
 
 // Work
 export type { RetryOptions } from "./work/retry.ts";
-export type { Schedule, ScheduleOptions } from "./work/schedule-view.ts";
+export type { Schedule, ScheduleOptions } from "./work/schedules.ts";
 export {
   defineScheduledTasks,
   type ScheduledTaskContext,

@@ -1,11 +1,11 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
-import type { ChatTurnOptions } from "../turn/policy.ts";
 import type { ChatAnswer } from "../turn/engine/by-stream.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
 import { waitForMcp } from "../parts/mcp.ts";
 import { ChatAgent } from "./chat-agent.ts";
 import { parts } from "../parts/part.ts";
+import type { ChatTurnOptions } from "../turn/step/config.ts";
 
 const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
 

@@ -28,12 +28,12 @@ import type {
   ChatRecoveryContext,
   ChatRecoveryOptions,
   ChatResponseResult,
+  MessageConcurrency,
   SaveMessagesResult,
   TurnPolicy,
 } from "../turn/policy.ts";
 import { messagesIn } from "../turn/engine/mend.ts";
 import { accept, acceptMore, givenIdentity, persist } from "../turn/intake/accept.ts";
-import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import { writeJson } from "../wire/json.ts";
 import type { SessionOp } from "../wire/session-frames.ts";
 import { Agent } from "./agent.ts";
@@ -46,7 +46,7 @@ import { currentAgent, runFor } from "../parts/current.ts";
 import { parts } from "../parts/part.ts";
 import { MessengerPart } from "../parts/messengers.ts";
 import type { AgentParts } from "../parts/agent-parts.ts";
-import { describeCompletion, describeMilestone, lastText, summaryOf } from "../parts/runs/describe.ts";
+import { describeCompletion, describeMilestone, lastText, summaryOf } from "../parts/runs/run-views.ts";
 import type * as runs from "../parts/runs/types.ts";
 import type { TitleOptions } from "../parts/titles.ts";
 

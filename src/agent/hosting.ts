@@ -32,8 +32,7 @@ import type { RetryOptions } from "../work/retry.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { Budget, Budgets } from "../ledger/budget.ts";
 import type { MediaRetention } from "../media/media.ts";
-import type { ChatRecoveryConfig } from "../turn/policy.ts";
-import type { MessageConcurrency } from "../turn/intake/overlap.ts";
+import type { ChatRecoveryConfig, MessageConcurrency } from "../turn/policy.ts";
 import type { TitleOptions } from "../parts/titles.ts";
 
 const FORBIDDEN = 403;

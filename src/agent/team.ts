@@ -63,13 +63,9 @@ export async function fanOut<Output = unknown>(
 ): Promise<RunAgentToolResult<Output>[]> {
   checkCount("concurrency", concurrency, 1);
   const results: RunAgentToolResult<Output>[] = [];
-  let next = 0;
-  const worker = async () => {
-    for (let i = next++; i < tasks.length; i = next++) {
-      results[i] = await run<Output>(agent, tasks[i] as TeamTask, `${id}:${i}`, i, signal);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(concurrency, tasks.length) }, worker));
+  await eachOf(tasks, concurrency, async (task, i) => {
+    results[i] = await run<Output>(agent, task, `${id}:${i}`, i, signal);
+  });
   return results;
 }
 
@@ -87,17 +83,14 @@ export async function firstGood<Output = unknown>(
   const stop = new AbortController();
   const signals = signal === undefined ? stop.signal : AbortSignal.any([stop.signal, signal]);
   let good: RunAgentToolResult<Output> | undefined;
-  let next = 0;
-  const worker = async () => {
-    for (let i = next++; i < tasks.length && !signals.aborted; i = next++) {
-      const result = await run<Output>(agent, tasks[i] as TeamTask, `${id}:${i}`, i, signals);
-      if (result.status !== "completed" || good !== undefined || !(await accept(result))) continue;
+  try {
+    await eachOf(tasks, concurrency, async (task, i) => {
+      if (signals.aborted) return;
+      const result = await run<Output>(agent, task, `${id}:${i}`, i, signals);
+      if (result.status !== "completed" || good !== undefined || !(await accept(result))) return;
       good ??= result;
       stop.abort(new Error("Another child has answered."));
-    }
-  };
-  try {
-    await Promise.all(Array.from({ length: Math.min(concurrency, tasks.length) }, worker));
+    });
   } finally {
     if (!stop.signal.aborted) stop.abort(new Error("The others are not needed."));
   }
@@ -123,6 +116,19 @@ export async function supervise<Output = unknown>(
     if (done || result.reason === "budget-exceeded" || restart >= maxRestarts) return result;
     await sleep(clock, backOff(restart + 1, backOffMs), signal);
   }
+}
+
+/** Does the work for each task, so many at a time. */
+async function eachOf(
+  tasks: readonly TeamTask[],
+  width: number,
+  work: (task: TeamTask, index: number) => Promise<void>,
+): Promise<void> {
+  const left = tasks.entries();
+  const worker = async () => {
+    for (const [i, task] of left) await work(task, i);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, tasks.length) }, worker));
 }
 
 function run<Output>(

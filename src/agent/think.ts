@@ -36,7 +36,7 @@ import { Workspace } from "../toolbox/workspace/workspace.ts";
 import type { WorkspaceOptions } from "../toolbox/workspace/workspace-options.ts";
 import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/engine/by-stream.ts";
 import * as inbox from "../turn/intake/inbox.ts";
-import type { ChatTurnOptions, SaveMessagesResult, StepPolicy } from "../turn/policy.ts";
+import type { SaveMessagesResult, StepPolicy } from "../turn/policy.ts";
 import { readReceipt, type SteerReceipt } from "../turn/intake/steer.ts";
 import * as submissions from "../turn/intake/submissions.ts";
 import type { BackgroundCall } from "../turn/step/background-note.ts";
@@ -148,7 +148,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
    * `super.onChatMessage(options)` returns lets the turn run step by step, as it does by itself. After a crash it is asked
    * again.
    */
-  onChatMessage(_options: ChatTurnOptions): Maybe<ChatAnswer | OrdinaryTurn | undefined> {
+  onChatMessage(_options: step.ChatTurnOptions): Maybe<ChatAnswer | OrdinaryTurn | undefined> {
     return ORDINARY_TURN;
   }
 

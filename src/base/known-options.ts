@@ -36,3 +36,9 @@ export function refuseUnknown(
     throw new PerdureError("bad_config", `${where} has no option "${name}". Did you mean "${first}"?${known}`);
   }
 }
+
+/** A setting that bounds how many there may be. @throws PerdureError `bad_config` unless it is a whole number, or Infinity. */
+export function checkBound(name: string, value: number): number {
+  if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 0)) return value;
+  throw new PerdureError("bad_config", `\`${name}\` must be a whole number, or Infinity, not ${String(value)}.`);
+}

@@ -16,7 +16,7 @@ import { AgentRuns } from "./runs/agent-runs.ts";
 import type { OwnTurns } from "./runs/own-turns.ts";
 import type { RunPolicy } from "./runs/run-policy.ts";
 import type { FiberContext, StartFiberResult } from "../work/fiber-view.ts";
-import type { StartFiberOptions } from "../work/fiber-options.ts";
+import type { StartFiberOptions } from "../work/fibers.ts";
 import { StoredState, type StateOwner, type StateSource } from "./state.ts";
 import { type ChildClass, SubAgents } from "./children.ts";
 
@@ -55,13 +55,11 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
   readonly host: AgentHost;
   /** In the order in which they are asked. */
   readonly parts: AgentPart[] = [];
-  /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
   readonly waiting = new Map<string, readonly WaitingTurn[]>();
   readonly state: StoredState<State>;
   readonly runs: AgentRuns;
   readonly mcp: AgentMcp;
   readonly rows: RowsPart;
-  /** The turns of the agent, where it takes any. */
   turns: OwnTurns | undefined;
   readonly #agent: AgentPolicy<State>;
   #connections: Connections | undefined;
@@ -74,7 +72,6 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
   telling = false;
   /** No new work: the host is going away. */
   draining = false;
-  /** This life is over: nothing may be written any more. */
   halted = false;
 
   /** Fields of subclasses are not set yet when this runs. */
@@ -125,7 +122,6 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
     return this.children.refuse(child, this.#statics.subAgents);
   }
 
-  /** The conversation that somebody is in, if the agent holds any. */
   sessionOf(caller: Caller): string | undefined {
     for (const part of this.parts) {
       const session = part.sessionOf?.(caller);
@@ -203,7 +199,6 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
 
   // What work asks of its agent.
 
-  /** Defaults for retries. */
   get retry(): Required<RetryOptions> {
     return (this.#retry ??= resolveRetry(this.options.retry, DEFAULT_RETRY));
   }
@@ -261,7 +256,6 @@ export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<Stat
     );
   }
 
-  /** Something failed that no caller need hear of: it is in the log, and the agent is told. Never rejects. */
   async failed(error: unknown, about: AboutFailure, connection?: Connection): Promise<void> {
     this.host.report(error, about);
     try {

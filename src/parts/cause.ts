@@ -1,11 +1,12 @@
 import { PerdureError } from "../base/error.ts";
 import { isRecord, tryParseJson } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
-import { deleteCellsBefore, readCell, writeCell } from "../store/cell.ts";
 import { readTurn } from "../store/turn.ts";
 import { agentId } from "../wire/agent-path.ts";
 import { type Cause, causeCarried, currentAgent } from "./current.ts";
 import { askAbove } from "./runs/ask-above.ts";
+import { checkBound } from "../base/known-options.ts";
+import { countUp } from "./runs/lineage.ts";
 
 /*
  * What bounds the turns that come of one another
@@ -57,7 +58,7 @@ export function admitTurn(host: AgentHost, bounds: TurnBounds, counted: boolean)
   // What waited for so long is no loop that runs away.
   const depth = host.clock.now() - cause.at > HOUR_MS ? 1 : cause.depth;
   if (counted) {
-    const most = checked("maxOwnTurnDepth", bounds.maxOwnTurnDepth);
+    const most = checkBound("maxOwnTurnDepth", bounds.maxOwnTurnDepth);
     if (depth > most) throw refused(host, cause, "depth", tooDeep(most));
     if (isHere(host, cause)) tooMany(host, cause, countTurn(host, bounds, cause.key));
   }
@@ -75,16 +76,9 @@ export function countElsewhere(host: AgentHost): Promise<void> | undefined {
 
 /** Where it began: one more turn that comes of the turn `key`. @returns the bound, when it is one too many */
 export function countTurn(host: AgentHost, bounds: TurnBounds, key: string): number | undefined {
-  const limit = checked("maxOwnTurnsPerHour", bounds.maxOwnTurnsPerHour);
+  const limit = checkBound("maxOwnTurnsPerHour", bounds.maxOwnTurnsPerHour);
   const hour = CELLS + String(Math.max(0, Math.floor(host.clock.now() / HOUR_MS))).padStart(HOUR_DIGITS, "0");
-  const cell = `${hour}:${key}`;
-  return host.tx(() => {
-    const counted = Number(readCell(host, cell) ?? 0);
-    if (counted >= limit) return limit;
-    if (counted === 0) deleteCellsBefore(host, CELLS, hour);
-    writeCell(host, cell, String(counted + 1));
-    return undefined;
-  });
+  return countUp(host, CELLS, `${hour}:${key}`, hour, limit) ? undefined : limit;
 }
 
 function isHere(host: AgentHost, { root }: Cause): boolean {
@@ -109,9 +103,4 @@ function tooDeep(most: number): string {
 function refused(host: AgentHost, { root, key, depth }: Cause, reason: "depth" | "count", error: string): PerdureError {
   host.emit("turn:refused", { reason, depth, agent: agentId(root), requestId: key });
   return new PerdureError("limit", error);
-}
-
-function checked(name: keyof TurnBounds, value: number): number {
-  if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 0)) return value;
-  throw new PerdureError("bad_config", `\`${name}\` must be a whole number, or Infinity, not ${String(value)}.`);
 }

@@ -23,7 +23,7 @@ import { type Connection, socketOf } from "../door/connection.ts";
 import type { AgentPart } from "./part.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type Route, type RouteTable, routeTable } from "../door/routes.ts";
-import { inPieces, LOOKED_AT_ONCE, newUserMessages } from "../turn/intake/pushed-messages.ts";
+import { inPieces, LOOKED_AT_ONCE, newUserMessages } from "../turn/intake/submit.ts";
 import { answerSessionFrame, refuseSessionFrame, type SessionServant } from "../live/session-frames.ts";
 import { hasSession, noSession } from "../session/session-changes.ts";
 import { FILE_ROUTES } from "../live/http/files.ts";

@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../base/error.ts";
-import { checkTasks } from "../work/task-check.ts";
+import { checkTasks } from "../work/tasks.ts";
 import { type TaskHooks, Tasks } from "../work/tasks.ts";
 import type { ScheduledTaskContext, ScheduledTasks } from "../work/task-types.ts";
 import type { Work } from "../work/work.ts";

@@ -1,6 +1,6 @@
 import { ModelMessages } from "../context/model-messages.ts";
 import { Ledger } from "../ledger/ledger.ts";
-import type { Payers } from "../ledger/payers.ts";
+import type { Payers } from "../ledger/ledger.ts";
 import { filesOf } from "../media/files.ts";
 import type { MediaRestore } from "../media/media-restore.ts";
 import { SessionSearch } from "../search/search.ts";

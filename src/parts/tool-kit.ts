@@ -83,7 +83,6 @@ export class ToolKit {
     }));
   }
 
-  /** Extensions that hear of turns. */
   get watchers(): Watchers | undefined {
     return this.extensions?.hooks;
   }

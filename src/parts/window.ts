@@ -16,7 +16,7 @@ import { PerdureError } from "../base/error.ts";
 import { waitingText } from "../message/told-line.ts";
 import { loadedKeys } from "../memory/loaded.ts";
 import { findPrice } from "../ledger/prices.ts";
-import type { SessionSettings } from "../session/session-context.ts";
+import type { SessionSettings } from "../session/session.ts";
 import { openAgentRuns } from "../store/agent-run.ts";
 import { type CompactionRow, listCompactions, readCompaction, readCompactionAt } from "../store/compaction.ts";
 import { readMessage, readMessageAt } from "../store/message.ts";

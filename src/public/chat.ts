@@ -31,6 +31,6 @@ export type { ErasedScope, EraseScope } from "../erase/erase-plan.ts";
 export type { AppendOptions, HistoryOptions } from "../session/session.ts";
 export type { ConfigureSession } from "../session/session-manager.ts";
 export type { ForkOptions, NewSessionOptions } from "../session/session-changes.ts";
-export type { CompactFunction, OwnSummary, SessionSettings, TokenCounter } from "../session/session-context.ts";
+export type { CompactFunction, OwnSummary, SessionSettings, TokenCounter } from "../session/session.ts";
 export type { OwnStore, SessionStore } from "../store/session-store.ts";
 export type { SessionOp } from "../wire/session-frames.ts";

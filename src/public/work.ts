@@ -1,6 +1,6 @@
 // Work with a due time: schedules, tasks, the queue, fibers.
 export type { RetryCallOptions } from "../work/retry.ts";
-export type { ScheduleCriteria, ScheduleRun } from "../work/schedule-view.ts";
+export type { ScheduleCriteria, ScheduleRun } from "../work/schedules.ts";
 export type {
   IntervalSchedule,
   IntervalSchedule as ThinkIntervalSchedule,
@@ -15,9 +15,4 @@ export type {
 export { getSchedulePrompt, type ParsedSchedule, scheduleSchema } from "../work/schedule-prompt.ts";
 export type { QueueRun } from "../work/queue.ts";
 export type { FiberInspection, FiberStatus, StartFiberResult } from "../work/fiber-view.ts";
-export type {
-  DeleteFibersOptions,
-  ListFibersOptions,
-  SpawnFiberOptions,
-  StartFiberOptions,
-} from "../work/fiber-options.ts";
+export type { DeleteFibersOptions, ListFibersOptions, SpawnFiberOptions, StartFiberOptions } from "../work/fibers.ts";

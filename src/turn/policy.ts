@@ -20,15 +20,16 @@ import type {
   ToolCallResultContext,
   ToolResultDecision,
 } from "../tool/call-hooks.ts";
-import type { ClientTool } from "../wire/frames.ts";
 import type { ChatAnswer, OrdinaryTurn } from "./engine/by-stream.ts";
-import type { MessageConcurrency } from "./intake/overlap.ts";
 import type { ChannelHooks } from "./step/channels.ts";
 import type {
   ChatClassifyContext,
   ChatErrorContext,
+  ChatTurnOptions,
   ChunkContext,
+  OfTurn,
   PrepareStepContext,
+  SentAlong,
   StepConfig,
   StepContext,
   TurnConfig,
@@ -42,34 +43,31 @@ type Said<T> = Maybe<T | void>;
 /** Who asked; undefined for the server itself. */
 export type Origin = Socket | undefined;
 
-/** What `onChatMessage` is told about the turn that it answers. */
-export interface ChatTurnOptions {
-  /** The client's request id, or the server's own for turns that it starts. */
-  readonly requestId: string;
-  /** The session that it is a turn of. */
-  readonly sessionId: string;
-  /** For whom it is: who wrote the message that began it, where the app has said who that is. */
-  readonly identity?: Identity;
-  /** Aborts when the turn is stopped. Hand it to the model call. */
-  readonly abortSignal: AbortSignal;
-  /** What the client sent along, without what belongs to the protocol. */
-  readonly body?: Record<string, unknown>;
-  /** Tools that the client runs. */
-  readonly clientTools?: readonly ClientTool[];
-  /** The answer goes on with the last assistant message instead of starting a new one. */
-  readonly continuation: boolean;
-}
+/**
+ * What becomes of a message that is sent while a turn is running or waiting.
+ *
+ * - `queue`: it gets its own turn, after the others.
+ * - `latest`: turns that wait are passed over; their messages stay and are answered together with this one.
+ * - `merge`: like `latest`, and the messages that waited become one.
+ * - `drop`: it is refused, and nothing is stored.
+ * - `debounce`: like `latest`, after a pause in which nothing more was sent.
+ * - `steer`: the turn that runs takes it in before its next step. If there is no such step it gets its own turn, after
+ *   the others. An `AIChatAgent` runs its steps itself, so there it is always the latter: the same as `queue`.
+ */
+export type MessageConcurrency =
+  | "queue"
+  | "latest"
+  | "merge"
+  | "drop"
+  | "debounce"
+  | "steer"
+  | { readonly strategy: "debounce"; readonly debounceMs?: number };
 
 /** How a turn ended. */
 export type TurnOutcome = "completed" | "error" | "aborted" | "skipped";
 
 /** What `onChatResponse` is told. */
-export interface ChatResponseResult {
-  readonly requestId: string;
-  /** The session that it was a turn of. */
-  readonly sessionId: string;
-  /** For whom it was. */
-  readonly identity?: Identity;
+export interface ChatResponseResult extends OfTurn {
   readonly status: TurnOutcome;
   readonly continuation: boolean;
   /** The answer as it is stored; undefined when there was none. */
@@ -91,12 +89,7 @@ export interface SaveMessagesResult<OUTPUT = unknown> {
 }
 
 /** A turn that was cut off, as `onChatRecovery` sees it. */
-export interface ChatRecoveryContext {
-  readonly requestId: string;
-  /** The session that it is a turn of. */
-  readonly sessionId: string;
-  /** For whom it is. */
-  readonly identity?: Identity;
+export interface ChatRecoveryContext extends OfTurn, SentAlong {
   /** Names this interruption: the turn, and which time it was. */
   readonly incidentId: string;
   /** From 1: how often this turn has been carried on. Never goes back. */
@@ -110,9 +103,6 @@ export interface ChatRecoveryContext {
   readonly ageMs: number;
   /** What the turn has stored with `stash()`; null when it has stored nothing. */
   readonly recoveryData: unknown;
-  readonly body?: Record<string, unknown>;
-  /** Tools that the client runs. */
-  readonly clientTools?: readonly ClientTool[];
   readonly messages: readonly UIMessage[];
 }
 

@@ -1,14 +1,16 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import type { Work } from "../../work/work.ts";
 import { newId } from "../../base/id.ts";
-import { sleep, backOff } from "../../base/time.ts";
+import { backOff, sleep } from "../../base/time.ts";
 import type { AgentHost, HostedAgentClass } from "../../port.ts";
 import {
   type AgentRunEnd,
   type AgentRunRow,
   cancelAgentRun,
+  countOpenAgentRuns,
   deleteAgentRun,
   endAgentRun,
+  insertAgentRun,
   listAgentRuns,
   openAgentRuns,
   readAgentRun,
@@ -20,22 +22,21 @@ import type { ChildClass } from "../children.ts";
 import { closeCallsOf } from "./book-calls.ts";
 import { ChildLink } from "./child-link.ts";
 import { DetachedRuns } from "./detached-runs.ts";
-import { lineageOf, refusalOf } from "./lineage.ts";
+import { type Lineage, lineageOf, refusalOf, type RunRefusal } from "./lineage.ts";
 import { deleted, endedBy, failed, givenUp, isGone, lost, nextStatus, storeEnd } from "./run-ends.ts";
-import { NOTHING_SAID, RunEvents } from "./run-events.ts";
-import { endFrame, startedFrame } from "./run-frames.ts";
-import { type HeardRun, runListener } from "./run-listener.ts";
-import { callingTurn, failedRun, type RunPolicy, watch } from "./run-policy.ts";
+import { endFrame, type HeardRun, NOTHING_SAID, RunEvents, runListener, startedFrame } from "./run-events.ts";
+import { callingIdentity, callingTurn, failedRun, type RunPolicy, watch } from "./run-policy.ts";
 import { toDetached, toEnd, toInfo, toResult } from "./run-views.ts";
 import type {
   AgentToolRunInfo,
   AgentToolRunInspection,
   AgentToolRunStatus,
+  DetachedAgentToolConfig,
   DetachedRunAgentToolResult,
   RunAgentToolOptions,
   RunAgentToolResult,
 } from "./types.ts";
-import { storeRun } from "./store-run.ts";
+import { writeJson } from "../../wire/json.ts";
 
 /** How often in a row a child that says nothing new may be out of reach before its run is given up. */
 const MAX_FAILURES = 5;
@@ -413,4 +414,45 @@ export class AgentRuns implements AgentPart, Work {
       if (!this.#own.halted && !PerdureError.is(thrown, "host_stopped")) failedRun(this.#own, thrown);
     });
   }
+}
+
+/** A run that is about to be stored. */
+interface NewRun {
+  readonly runId: string;
+  readonly className: string;
+  readonly options: RunAgentToolOptions;
+  readonly detached: DetachedAgentToolConfig<Record<string, unknown>> | undefined;
+  readonly lineage: Lineage;
+  readonly refusal: RunRefusal | undefined;
+}
+
+/** Stores a run with the child that it is for; one that may not begin is stored as ended. */
+function storeRun(
+  own: OwnAgent,
+  limit: number,
+  { runId, className, options, detached, lineage, refusal }: NewRun,
+): AgentRunRow {
+  const { input, parentToolCallId, display, displayOrder, eventDelivery = "full" } = options;
+  const json = writeJson(input ?? null, "The input of the run");
+  const { host, children } = own;
+  const turn = callingTurn(own);
+  const session = own.turns?.sessionOf(turn);
+  return host.tx(() => {
+    const tooMany = Number.isFinite(limit) && countOpenAgentRuns(host) >= limit;
+    insertAgentRun(host, {
+      ...{ runId, className, input: json, delivery: eventDelivery, startedAt: host.clock.now() },
+      ...{ turnId: turn ?? null, identity: callingIdentity(own, options.identity) },
+      session: (turn === undefined ? undefined : session) ?? null,
+      toolCallId: parentToolCallId ?? null,
+      preview: writeJson(options.inputPreview ?? input ?? null, "The preview of the run"),
+      display: display === undefined ? null : writeJson(display, "The display of the run"),
+      displayOrder: displayOrder ?? null,
+      detached: detached === undefined ? null : JSON.stringify({ ...detached, session }),
+      lineage: JSON.stringify(lineage),
+    });
+    if (refusal !== undefined) endAgentRun(host, runId, failed(refusal.error, host));
+    else if (tooMany) endAgentRun(host, runId, failed(`maxConcurrentAgentTools (${limit}) exceeded`, host));
+    else children.admit({ className, name: runId });
+    return readAgentRun(host, runId) as AgentRunRow;
+  });
 }

@@ -1,6 +1,6 @@
 import type { AgentHost } from "../../port.ts";
 import type { CallResult, EndedCall } from "../../ledger/charge.ts";
-import type { OverBudgetAbove, PaidCall, ReservedAbove } from "../../ledger/payers.ts";
+import type { OverBudgetAbove, PaidCall, ReservedAbove } from "../../ledger/ledger.ts";
 import { type AgentRunRow, readAgentRun } from "../../store/agent-run.ts";
 import { ownerIdOf } from "../../store/session.ts";
 import type { UsageRow } from "../../store/usage.ts";

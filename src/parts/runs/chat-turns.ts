@@ -1,6 +1,6 @@
 import { readIdentity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
-import { BACKGROUND_METADATA } from "../../message/told.ts";
+import { BACKGROUND_METADATA } from "../../message/told-line.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { readAgentRun } from "../../store/agent-run.ts";
 import { readBackgroundNote } from "../../store/background-call.ts";

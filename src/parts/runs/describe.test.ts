@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { UIMessage } from "../../message/types.ts";
-import { describeCompletion, describeMilestone, lastText, summaryOf } from "./describe.ts";
+import { describeCompletion, describeMilestone, lastText, summaryOf } from "./run-views.ts";
 import type { AgentToolLifecycleResult, AgentToolRunInfo } from "./types.ts";
 
 type Part = UIMessage["parts"][number];

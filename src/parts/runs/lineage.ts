@@ -1,9 +1,9 @@
-import { PerdureError } from "../../base/error.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import { deleteCellsBefore, readCell, writeCell } from "../../store/cell.ts";
 import { isRecord, tryParseJson } from "../../base/json.ts";
 import { leafOf } from "../../wire/agent-path.ts";
 import { askAbove } from "./ask-above.ts";
+import { checkBound } from "../../base/known-options.ts";
 
 /*
  * What bounds the runs that come of one another
@@ -67,7 +67,7 @@ export function refusalOf(
   bounds: RunBounds,
   lineage: Lineage,
 ): RunRefusal | undefined | Promise<RunRefusal | undefined> {
-  const depth = checked("maxAgentToolDepth", bounds.maxAgentToolDepth);
+  const depth = checkBound("maxAgentToolDepth", bounds.maxAgentToolDepth);
   if (lineage.chain.length - 1 > depth) return { reason: "depth", error: tooDeep(lineage.chain, depth) };
   const [first, ...rest] = host.path.slice(0, lineage.root);
   if (first === undefined || lineage.root >= host.path.length) return tooMany(countRun(host, bounds, lineage));
@@ -78,14 +78,19 @@ export function refusalOf(
 
 /** At the root: one more run of the tree that began with `key`. */
 export function countRun(host: AgentHost, bounds: RunBounds, { key, at }: Pick<Lineage, "key" | "at">): Counted {
-  const limit = checked("maxAgentToolRuns", bounds.maxAgentToolRuns);
-  const cell = CELLS + dayOf(at) + key;
+  const limit = checkBound("maxAgentToolRuns", bounds.maxAgentToolRuns);
+  const oldest = CELLS + dayOf(host.clock.now() - KEPT_DAYS * DAY_MS);
+  return countUp(host, CELLS, CELLS + dayOf(at) + key, oldest, limit) ? { ok: true } : { ok: false, limit };
+}
+
+/** Counts one more in a cell, unless there are `limit`. The first of a cell deletes those `before`. @returns whether it did */
+export function countUp(host: AgentHost, cells: string, cell: string, before: string, limit: number): boolean {
   return host.tx(() => {
-    const started = Number(readCell(host, cell) ?? 0);
-    if (started >= limit) return { ok: false, limit };
-    if (started === 0) deleteCellsBefore(host, CELLS, CELLS + dayOf(host.clock.now() - KEPT_DAYS * DAY_MS));
-    writeCell(host, cell, String(started + 1));
-    return { ok: true };
+    const counted = Number(readCell(host, cell) ?? 0);
+    if (counted >= limit) return false;
+    if (counted === 0) deleteCellsBefore(host, cells, before);
+    writeCell(host, cell, String(counted + 1));
+    return true;
   });
 }
 
@@ -120,9 +125,4 @@ function circleIn(chain: readonly string[]): readonly string[] | undefined {
   const last = chain.length - 1;
   const before = chain.lastIndexOf(chain[last] ?? "", last - 1);
   return before === -1 ? undefined : chain.slice(before, last);
-}
-
-function checked(name: keyof RunBounds, value: number): number {
-  if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 0)) return value;
-  throw new PerdureError("bad_config", `\`${name}\` must be a whole number, or Infinity, not ${String(value)}.`);
 }

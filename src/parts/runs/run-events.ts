@@ -1,10 +1,15 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import type { AgentHost, Socket } from "../../port.ts";
-import type { ListedAgentRun } from "../../store/agent-run.ts";
+import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
 import { ownerIdOf } from "../../store/session.ts";
-import type { AgentToolEventFrame } from "../../wire/agent-tool-frames.ts";
-import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-frames.ts";
-import type { AgentToolChunk, AgentToolMilestone } from "./types.ts";
+import type { AgentToolEvent, AgentToolEventFrame, AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
+import type { AgentToolChunk, AgentToolListener, AgentToolMilestone, AgentToolProgressSnapshot } from "./types.ts";
+import { tryParseJson } from "../../base/json.ts";
+import { encodeFrame } from "../../wire/encode.ts";
+import type { OwnAgent } from "../part.ts";
+import type { DetachedRuns } from "./detached-runs.ts";
+import { type RunPolicy, watch } from "./run-policy.ts";
+import { toInfo } from "./run-views.ts";
 
 /** Of so many runs, the newest, a client that connects is told all that the child said; of older ones, how they ended. */
 const REPLAYED_RUNS = 20;
@@ -144,4 +149,140 @@ function saidFrames(
     frames.push(chunkFrame(run, chunk, next, true));
   }
   return [...frames, ...left.map((milestone) => milestoneFrame(run, milestone, next, true))];
+}
+
+/*
+ * Runs as the clients of the parent read them. `started` has number 0, the child's stored chunk i has i + 1, the end
+ * the next one. What is not stored carries the next number without using it up. Clients drop what has a number that
+ * they know, so every frame has the same one live and replayed.
+ */
+
+function frame(run: ListedAgentRun, sequence: number, replay: boolean, event: AgentToolEvent): string {
+  const { toolCallId } = run;
+  const head: AgentToolEventFrame = {
+    type: "agent-tool-event",
+    ...(toolCallId !== null && { parentToolCallId: toolCallId }),
+    sequence,
+    ...(replay && { replay: true as const }),
+    event,
+  };
+  return encodeFrame(head);
+}
+
+export function startedFrame(run: ListedAgentRun, replay = false): string {
+  const { runId, className, preview, display, displayOrder, seq } = run;
+  return frame(run, 0, replay, {
+    kind: "started",
+    runId,
+    agentType: className,
+    ...(preview !== null && { inputPreview: tryParseJson(preview) }),
+    order: displayOrder ?? seq,
+    ...(display !== null && { display: tryParseJson(display) as { name?: string; icon?: string } }),
+  });
+}
+
+/** @param next how many chunks are stored before this one, for one that is not stored. */
+export function chunkFrame(
+  run: ListedAgentRun,
+  { sequence, body }: AgentToolChunk,
+  next: number,
+  replay = false,
+): string {
+  const { runId } = run;
+  if (sequence !== undefined) return frame(run, sequence + 1, replay, { kind: "chunk", runId, body });
+  // Progress is known by an id of its own; what else is not stored needs one.
+  const unstored = isProgress(body) ? {} : { unstoredId: crypto.randomUUID() };
+  return frame(run, next + 1, replay, { kind: "chunk", runId, body, ...unstored });
+}
+
+export function milestoneFrame(
+  run: ListedAgentRun,
+  milestone: AgentToolMilestone,
+  next: number,
+  replay = false,
+): string {
+  const { chunks: _place, ...data } = milestone;
+  const body = JSON.stringify({ type: "data-agent-milestone", data });
+  return frame(run, next + 1, replay, { kind: "chunk", runId: run.runId, body });
+}
+
+/** The end of a run. */
+export function endFrame(run: ListedAgentRun, replay = false): string {
+  return frame(run, run.chunks + 1, replay, endEvent(run));
+}
+
+function endEvent({ runId, status, summary, error, reason, childRunning }: ListedAgentRun): AgentToolEvent {
+  switch (status) {
+    case "completed":
+    case "running":
+      return { kind: "finished", runId, summary: summary ?? "" };
+    case "error":
+      return { kind: "error", runId, error: error ?? "" };
+    case "aborted":
+      return { kind: "aborted", runId, ...(error !== null && { reason: error }) };
+    case "interrupted":
+      return {
+        kind: "interrupted",
+        runId,
+        error: error ?? "",
+        ...(reason !== null && { reason: reason as AgentToolInterruptReason }),
+        ...(childRunning !== null && { childStillRunning: childRunning === 1 }),
+      };
+  }
+}
+
+/** Whether a chunk reports progress. */
+export function isProgress(body: string): boolean {
+  return body.startsWith('{"type":"data-agent-progress"');
+}
+
+/** A run as far as it was heard. */
+export interface HeardRun {
+  readonly run: AgentRunRow;
+  /** How many stored chunks were heard. */
+  count: number;
+  /** Milestones that were heard of. */
+  readonly milestones: Set<number>;
+}
+
+/** Whom a parent tells what its child says. */
+interface RunAudience {
+  readonly own: OwnAgent;
+  readonly agent: RunPolicy;
+  readonly events: RunEvents;
+  readonly detached: DetachedRuns;
+}
+
+/** Passes on what a child says of a run: to the clients of the parent, its hooks, and its conversation. */
+export function runListener(heard: HeardRun, { own, agent, events, detached }: RunAudience): AgentToolListener {
+  const { run, milestones } = heard;
+  const reported = (progress: AgentToolProgressSnapshot) => {
+    if (run.detached !== null) detached.reported(run.runId, progress.at);
+    watch(agent, () => agent.onProgress(toInfo(run), progress));
+  };
+  return {
+    chunks: (chunks) => {
+      if (own.halted) return;
+      const frames: string[] = [];
+      for (const chunk of chunks) {
+        if (chunk.sequence !== undefined) heard.count = chunk.sequence + 1;
+        const progress = chunk.sequence === undefined && isProgress(chunk.body);
+        if (progress) reported({ ...progressOf(chunk.body), at: own.host.clock.now() });
+        if (progress || run.delivery === "full") frames.push(chunkFrame(run, chunk, heard.count));
+      }
+      if (frames.length > 0) events.tell(run, frames);
+    },
+    milestone: (milestone) => {
+      if (own.halted || milestones.has(milestone.sequence)) return;
+      milestones.add(milestone.sequence);
+      events.tell(run, [milestoneFrame(run, milestone, heard.count)]);
+      const { name, sequence: _sequence, chunks: _chunks, ...rest } = milestone;
+      reported({ ...rest, milestone: name });
+      detached.reached(run.runId, milestone);
+    },
+  };
+}
+
+function progressOf(body: string): Omit<AgentToolProgressSnapshot, "at"> {
+  return (JSON.parse(body) as { data: Omit<AgentToolProgressSnapshot, "at"> }).data;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { agentRunRow } from "../../../test/support/agent-run-row.ts";
 import type { AgentRunRow } from "../../store/agent-run.ts";
-import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-frames.ts";
+import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-events.ts";
 
 const read = (frame: string) => JSON.parse(frame) as Record<string, unknown>;
 const PROGRESS = '{"type":"data-agent-progress","id":"x","transient":true,"data":{}}';

@@ -1,7 +1,7 @@
 import type { AgentHost, AgentPath } from "../../port.ts";
 import type { CallResult } from "../../ledger/charge.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { PaidCall, Payers } from "../../ledger/payers.ts";
+import type { PaidCall, Payers } from "../../ledger/ledger.ts";
 import { runOfTurn, type RunRow, setRunReason } from "../../store/run.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { parentPath } from "../children.ts";

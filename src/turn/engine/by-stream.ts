@@ -4,6 +4,7 @@ import { parseChunk } from "../../message/parse-chunk.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
 import { isResponse } from "../../wire/fetch-object.ts";
 import { readEvents } from "../../wire/event-stream.ts";
+import { tryParseJson } from "../../base/json.ts";
 
 /** What `streamText` of the AI SDK returns, as far as it is used here. */
 export interface StreamedAnswer {
@@ -59,7 +60,7 @@ export async function* readAnswer(
   if ((answer.headers.get("content-type") ?? "").includes("text/event-stream")) {
     // `END_OF_STREAM` is no JSON, and is passed over as such.
     for await (const { data: json } of readEvents(bytes, true)) {
-      const chunk = parseChunk(tryParse(json), true);
+      const chunk = parseChunk(tryParseJson(json), true);
       // The log holds a chunk per line; JSON that was sent over several lines is written anew.
       if (chunk !== undefined) yield json.includes("\n") ? { chunk } : { chunk, json };
     }
@@ -140,12 +141,4 @@ async function* iterateUntilAborted<T>(iterator: AsyncIterator<T>, signal: Abort
 async function errorOf(answer: Response): Promise<string> {
   const text = (await answer.text()).slice(0, 500);
   return text === "" ? `The answer was a response with status ${answer.status}.` : text;
-}
-
-function tryParse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }

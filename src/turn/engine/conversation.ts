@@ -24,13 +24,15 @@ import { submittedMessages } from "../intake/inbox.ts";
 import { needlessContinuations } from "../intake/tool-answers.ts";
 import { type ChatAnswer, ORDINARY_TURN, readAnswer } from "./by-stream.ts";
 import { StreamCallIds } from "./call-ids.ts";
-import { type ChatTurnOptions, explain } from "../policy.ts";
+import { explain } from "../policy.ts";
 import { callCounter } from "./chunk-bounds.ts";
 import type { Engine, StepAnswerer, TurnEnd } from "./engine.ts";
 import { passWaiting, waitingMessages } from "./history.ts";
-import { noteSettled, repairLast, repairsOf, setAside, trimTranscript } from "./mend.ts";
+import { isApproved, noteSettled, repairLast, repairsOf, setAside, trimTranscript } from "./mend.ts";
 import { decideRecovery, recoveryOf, tellRecovered } from "./recover.ts";
 import { Turn } from "./turn.ts";
+import type { ChatTurnOptions } from "../step/config.ts";
+import { unlessAborted } from "../../base/abort.ts";
 
 /**
  * How long a turn that goes on with an answer is not offered to clients while it has brought nothing. The public hook
@@ -218,11 +220,12 @@ export class Conversation {
     try {
       // What was approved runs as soon as the model is called. That it has begun must be known after a power loss too, or
       // it would run again.
-      if (runsApproved(turn)) await orAborted(this.#host.durable(), signal);
-      const answer = await orAborted(signal.aborted ? Promise.resolve(undefined) : answerer.respond(options), signal);
+      if (turn.builder.parts.some(isApproved)) await unlessAborted(() => this.#host.durable(), signal);
+      const answer = await unlessAborted(() => answerer.respond(options), signal);
       if (answer === undefined) return signal.aborted ? await this.#cut(turn) : { status: "completed", silent: true };
-      if (answer === ORDINARY_TURN && answerer.steps !== undefined)
-        return (await orAborted(this.#inSteps(turn, options, answerer.steps), signal)) ?? (await this.#cut(turn));
+      const { steps } = answerer;
+      if (answer === ORDINARY_TURN && steps !== undefined)
+        return (await unlessAborted(() => this.#inSteps(turn, options, steps), signal)) ?? (await this.#cut(turn));
       // It had run step by step, and does not any more.
       if (turn.incident !== undefined && answerer.steps?.ran(turn.row) === true) turn.carryOn(repairsOf(this.#all));
       this.#open(turn);
@@ -464,24 +467,10 @@ function isHalted({ cutBy }: Turn): boolean {
   return cutBy === "halted";
 }
 
-function runsApproved({ builder }: Turn): boolean {
-  return builder.parts.some((part) => isToolPart(part) && part.state === "approval-responded");
-}
-
 function optionsOf(turn: Turn, continuation: boolean): ChatTurnOptions {
   const { row, identity, abort } = turn;
   return {
     ...{ requestId: row.id, sessionId: row.session, identity, abortSignal: abort.signal },
     ...{ ...turn.sentAlong(), continuation },
   };
-}
-
-/** `work`, or undefined as soon as the signal aborts. What `work` does afterwards is nobody's business. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const stop = () => resolve(undefined);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }

@@ -35,7 +35,6 @@ export class Conversations implements Conversing, Work {
   readonly facts: readonly TurnFacts[];
   readonly output: TurnOutput;
   readonly transcripts: Transcripts;
-  /** Who asked for which turn, as long as the turn is open in this life. */
   readonly origins = new Map<string, Origin>();
   readonly #changed: () => void;
   readonly #stopped: () => boolean;
@@ -46,7 +45,6 @@ export class Conversations implements Conversing, Work {
   #alone: Set<string> | undefined;
   #due: number | null = null;
   #pausedUntil = 0;
-  /** This life is over. */
   halted = false;
 
   /** @param work `changed`: due times changed; `stopped`: begin nothing new. */
@@ -70,7 +68,6 @@ export class Conversations implements Conversing, Work {
     });
   }
 
-  /** The turns that run. */
   get turns(): Turn[] {
     return [...this.#open.values()].flatMap(({ turn }) => turn ?? []);
   }
@@ -81,17 +78,14 @@ export class Conversations implements Conversing, Work {
     return another === undefined ? turn : undefined;
   }
 
-  /** The turn of this id, while it runs. */
   turn(id: string): Turn | undefined {
     return this.turns.find(({ row }) => row.id === id);
   }
 
-  /** The turn that runs in a session. */
   turnIn(session: string): Turn | undefined {
     return this.#open.get(session)?.turn;
   }
 
-  /** The session of the turn that runs, if it is the only one; else the one of all who name none. */
   get session(): string {
     return this.running?.row.session ?? this.transcripts.current;
   }
@@ -185,7 +179,6 @@ export class Conversations implements Conversing, Work {
     return isQuiet() ? Promise.resolve(true) : this.#waiters.forQuiet(this.host.clock, timeout, isQuiet);
   }
 
-  /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
   commit<T>(work: () => T, level?: WriteLevel): T {
     try {
       return this.host.tx(work, level);
@@ -229,7 +222,6 @@ export class Conversations implements Conversing, Work {
     return maxConcurrentTurns >= 1 ? maxConcurrentTurns : 1;
   }
 
-  /** Nothing can be stored now: what is left is tried again later. */
   pause(): void {
     this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
     this.pump();
@@ -255,7 +247,6 @@ export class Conversations implements Conversing, Work {
     this.close(turn, status);
   }
 
-  /** A conversation in which nothing happens any more is forgotten. */
   leave(conversation: Conversation): void {
     if (conversation.isOver) this.#open.delete(conversation.session);
   }
@@ -283,13 +274,11 @@ export class Conversations implements Conversing, Work {
     for (const turn of this.turns) turn.cut("halted", reason);
   }
 
-  /** Tells everyone who waits for it that a turn which never ran has ended. Its end is stored. */
   close(turn: TurnRow, status: TurnOutcome): void {
     this.output.ended(turn, { status }, this.origins.get(turn.id));
     this.ended(turn.id, { status });
   }
 
-  /** Tells server code that waits for a turn that it has ended. */
   ended(id: string, end: TurnEnd): void {
     this.agent.over(id);
     this.output.sessions?.({ kind: "turn" });

@@ -3,11 +3,12 @@ import type { AgentHost, WriteLevel } from "../../port.ts";
 import type { SessionChange } from "../../session/session-ground.ts";
 import type { Transcripts } from "../../session/transcripts.ts";
 import type { TurnRow } from "../../store/turn.ts";
-import type { ChatTurnOptions, Origin, TurnAgent, TurnOutcome, TurnPolicy } from "../policy.ts";
+import type { Origin, TurnAgent, TurnOutcome, TurnPolicy } from "../policy.ts";
 import type { BackgroundCall } from "../step/background-note.ts";
 import type { ChatAnswer, OrdinaryTurn } from "./by-stream.ts";
 import type { LoggedChunk } from "./stream-log.ts";
 import type { Turn } from "./turn.ts";
+import type { ChatTurnOptions } from "../step/config.ts";
 
 /*
  * What the parts of a turn know of each other: its way in, its life and its steps see the whole as an `Engine`. Commands go
@@ -69,7 +70,7 @@ export interface StepAnswerer {
 export interface ChatBackground {
   /** Those that have not ended, oldest first; of one session and its views, if it is given. */
   list(session?: string): BackgroundCall[];
-  /** Stops one for good. False: none of that id goes on there. */
+  /** Stops one for good: stored first, with the message that tells the model. False: none of that id runs there. */
   stop(toolCallId: string, options?: { readonly session?: string; readonly reason?: string }): boolean;
   /** Forgets those that nobody wants any more, in the caller's transaction, and stops them once that is committed. */
   drop(isUnwanted: (call: { readonly messageId: string; readonly session: string }) => boolean): void;

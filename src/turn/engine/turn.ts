@@ -27,8 +27,8 @@ import { checkChunk } from "./chunk-bounds.ts";
 import type { SourceChunk } from "./by-stream.ts";
 import { passWaiting } from "./history.ts";
 import type { ChatErrorClassification } from "../../store/usage.ts";
-import type { ChatTurnOptions, Origin } from "../policy.ts";
-import type { ChatErrorContext, ChatErrorStage } from "../step/config.ts";
+import type { Origin } from "../policy.ts";
+import type { ChatErrorContext, ChatErrorStage, ChatTurnOptions } from "../step/config.ts";
 import { type LoggedChunk, StreamLog } from "./stream-log.ts";
 
 /** Chunks that show nothing by themselves. */

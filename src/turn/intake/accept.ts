@@ -6,7 +6,7 @@ import type { Reconciled } from "../../message/reconcile.ts";
 import { batchState } from "../../message/tool-answer.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { Sql } from "../../port.ts";
-import { nameAfter } from "../../session/name-after.ts";
+import { nameAfter } from "../../session/titles.ts";
 import { isSaidIn } from "../../session/siblings.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import { hasBehind, standsAbove } from "../../store/message.ts";
@@ -21,18 +21,18 @@ import {
   openTurns,
   placeTurn,
   releaseTurn,
-  setTurnIdentity,
   settleTurn,
+  setTurnIdentity,
   trimTurns,
   type TurnRow,
   type TurnTrigger,
 } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import type { Origin } from "../policy.ts";
+import type { MessageConcurrency, Origin } from "../policy.ts";
 import type { Engine } from "../engine/engine.ts";
-import { type Admission, admitMessage, type MessageConcurrency } from "./overlap.ts";
 import { hasApproved, setAside, trimTranscript } from "../engine/mend.ts";
 import { isWaiting, placeOf, waitingInput } from "./inbox.ts";
+import { PerdureError } from "../../base/error.ts";
 
 /*
  * The way into a turn
@@ -464,4 +464,51 @@ export function nameSession({ host, policy, output }: Engine, session: string, m
     host.emit("session:renamed", { ...named, by: "derived" });
     output.sessions?.({ kind: "renamed", session: named.session });
   });
+}
+
+const DEFAULT_DEBOUNCE_MS = 750;
+
+/** How one message is taken in. */
+type Admission =
+  | { readonly kind: "refuse" }
+  | {
+      readonly kind: "accept";
+      /** Turns that are passed over. */
+      readonly skip: readonly TurnRow[];
+      readonly notBefore: number;
+      /** Their messages become part of the new one. */
+      readonly merge: boolean;
+      /** The turn that runs may take it in. */
+      readonly steer: boolean;
+    };
+
+/** Decides by the turns that are open. Only new messages overlap; a regenerate always queues. Pure. */
+export function admitMessage(policy: MessageConcurrency, open: readonly TurnRow[], now: number): Admission {
+  const strategy = typeof policy === "string" ? policy : policy.strategy;
+  const overlaps = open.some((turn) => turn.status !== "held");
+  const waiting = open.filter((turn) => turn.status === "accepted" && turn.trigger === "submit");
+  const accepted = { kind: "accept", skip: [], notBefore: now, merge: false, steer: false } as const;
+  if (!overlaps || strategy === "queue") return accepted;
+  switch (strategy) {
+    case "drop":
+      return { kind: "refuse" };
+    case "latest":
+      return { ...accepted, skip: waiting };
+    case "merge":
+      return { ...accepted, skip: waiting, merge: true };
+    case "debounce":
+      return { ...accepted, skip: waiting, notBefore: now + debounceMs(policy) };
+    case "steer":
+      return { ...accepted, steer: open.some((turn) => turn.status === "running") };
+    default:
+      throw new PerdureError(
+        "bad_config",
+        `messageConcurrency is ${JSON.stringify(policy)}; it must be queue, latest, merge, drop, debounce or steer.`,
+      );
+  }
+}
+
+function debounceMs(policy: MessageConcurrency): number {
+  const ms = typeof policy === "string" ? undefined : policy.debounceMs;
+  return ms !== undefined && Number.isFinite(ms) && ms >= 0 ? ms : DEFAULT_DEBOUNCE_MS;
 }

@@ -1,8 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
-import { type Identity, storeIdentity } from "../../base/identity.ts";
+import { type Identity, readIdentity, storeIdentity } from "../../base/identity.ts";
 import { reconcile, type StoredMessages } from "../../message/reconcile.ts";
-import { isRecord } from "../../base/json.ts";
+import { isRecord, sameJson } from "../../base/json.ts";
 import { withStoredMedia } from "../../message/media-ref.ts";
 import { withoutReserved } from "../../message/steered.ts";
 import type { Role, UIMessage } from "../../message/types.ts";
@@ -24,6 +24,7 @@ import { accept, acceptRepeated, trailingUserIds } from "./accept.ts";
 import { explain, type Origin } from "../policy.ts";
 import type { Engine } from "../engine/engine.ts";
 import { isOfSession } from "../engine/mend.ts";
+import type { Conversations } from "../engine/conversations.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
 export const MAX_NEW_MESSAGES = 500;
@@ -241,4 +242,52 @@ function readMessages(
 /** Of those messages of a request that are stored. */
 function rolesOf(transcript: Transcript, list: readonly unknown[]): ReadonlyMap<string, Role> {
   return transcript.roles(list.flatMap((value) => (isRecord(value) && typeof value.id === "string" ? value.id : [])));
+}
+
+/** So many messages of a transcript that a client pushes are looked at in one go. */
+export const LOOKED_AT_ONCE = 500;
+
+/**
+ * Of a transcript that a client pushes only what is new of its own messages is taken, and none of another session. Where it
+ * is known who wrote a message, nobody else may give it other words.
+ */
+export function newUserMessages(
+  chat: Conversations,
+  session: string,
+  list: readonly unknown[],
+  identity: Identity | undefined,
+  refused: (reason: string) => void,
+): UIMessage[] {
+  const messages: UIMessage[] = [];
+  const transcript = chat.transcripts.of(session);
+  for (const value of list) {
+    if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
+    const role = transcript.role(value.id);
+    const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
+    if (!isOwn || (role !== undefined && sameJson(transcript.get(value.id), value))) continue;
+    const author = role === undefined ? undefined : readIdentity(transcript.identityOf(value.id));
+    if (author !== undefined && author.id !== identity?.id) {
+      const isSame = sameJson(transcript.get(value.id)?.parts, value.parts);
+      if (!isSame) refused("a message that was pushed: somebody else has written it");
+      continue;
+    }
+    const parsed = parseUserMessage(value);
+    if ("message" in parsed) messages.push(withoutReserved(parsed.message));
+    else refused(`a message that was pushed: ${parsed.reason}`);
+  }
+  return messages;
+}
+
+/** Looks through a long transcript without holding up everybody else. */
+export async function inPieces(
+  { host }: Conversations,
+  list: readonly unknown[],
+  look: (piece: readonly unknown[]) => UIMessage[],
+): Promise<UIMessage[]> {
+  const found: UIMessage[] = [];
+  for (let at = 0; at < list.length; at += LOOKED_AT_ONCE) {
+    for (const message of look(list.slice(at, at + LOOKED_AT_ONCE))) found.push(message);
+    await host.breathe();
+  }
+  return found;
 }

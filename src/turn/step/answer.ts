@@ -20,7 +20,7 @@ export function stepsOf(parts: readonly Part[]): Part[][] {
  * call that is not settled are nobody's yet: it is made again, and may ask for something else.
  */
 export function lastCalls(builder: MessageBuilder, called: number): ToolPart[] {
-  const end = builder.inherited + settledParts(builder, called).length;
+  const end = openStepAt(builder, called);
   const settled = builder.parts.slice(0, end);
   const from = settled.findLastIndex((part) => part.type === "step-start");
   const open = builder.parts.slice(end).filter(isQuestion);
@@ -46,14 +46,17 @@ export function settledParts(builder: MessageBuilder, called: number): Part[] {
 
 /** Whether the step under way has brought anything: an attempt was cut in it. */
 export function hasPartial(builder: MessageBuilder, called: number): boolean {
-  const settled = settledParts(builder, called).length;
-  return builder.parts.slice(builder.inherited + settled).some((part) => part.type !== "step-start");
+  return builder.parts.slice(openStepAt(builder, called)).some((part) => part.type !== "step-start");
 }
 
 /** The text of the step under way, if it has brought nothing else that a model could go on from. */
 export function partialText(builder: MessageBuilder, called: number): string {
-  const settled = settledParts(builder, called).length;
-  const partial = builder.parts.slice(builder.inherited + settled);
+  const partial = builder.parts.slice(openStepAt(builder, called));
   if (partial.some((part) => isToolPart(part) && !isTerminal(part))) return "";
   return partial.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/** Where the step begins whose model call is not settled; the number of parts where there is none. */
+export function openStepAt(builder: MessageBuilder, called: number): number {
+  return builder.inherited + settledParts(builder, called).length;
 }

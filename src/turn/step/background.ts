@@ -6,7 +6,7 @@ import { insist } from "../../work/callback.ts";
 import { encodeJson } from "../../base/json.ts";
 import { MAX_INTERRUPTIONS, type Work, type WorkContext } from "../../work/work.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
-import { BACKGROUND_METADATA } from "../../message/told.ts";
+import { BACKGROUND_METADATA } from "../../message/told-line.ts";
 import type { UIMessage } from "../../message/types.ts";
 import {
   type BackgroundRow,
@@ -53,6 +53,7 @@ import { equip } from "./prepare.ts";
 import { contextOf } from "./step-run.ts";
 import { NESTED_TEXT } from "./waited-call.ts";
 import { hasSession } from "../../session/session-changes.ts";
+import { checkBound } from "../../base/known-options.ts";
 
 /** It was cut, and may not run again. */
 class CutCall extends Error {}
@@ -123,19 +124,8 @@ export class BackgroundCalls implements StepBackground, Work {
     return this.#around.admit(turnId);
   }
 
-  /** How many may go on at one time. @throws PerdureError `bad_config` */
-  get #max(): number {
-    const { maxBackgroundCalls: max } = this.#parts.policy;
-    if (max === Number.POSITIVE_INFINITY || (Number.isInteger(max) && max >= 0)) return max;
-    throw new PerdureError(
-      "bad_config",
-      `\`maxBackgroundCalls\` must be a whole number, or Infinity, not ${String(max)}.`,
-    );
-  }
-
-  /** How many more may begin. */
   room(): number {
-    return this.#max - countBackgroundCalls(this.#host);
+    return checkBound("maxBackgroundCalls", this.#parts.policy.maxBackgroundCalls) - countBackgroundCalls(this.#host);
   }
 
   moved({ messageId, toolCallId, turn, begun, given, lineage }: MovedCall): BackgroundRow {
@@ -183,7 +173,6 @@ export class BackgroundCalls implements StepBackground, Work {
 
   // For people and the app
 
-  /** Those that have not ended, oldest first; of one session and its views, if it is given. */
   list(session?: string): BackgroundCall[] {
     if (this.#host.blank) return [];
     const family = session === undefined ? undefined : familyOf(this.#host, session);
@@ -193,7 +182,6 @@ export class BackgroundCalls implements StepBackground, Work {
     });
   }
 
-  /** Stops a call for good: stored first, with the message that tells the model. False: none of that id goes on there. */
   stop(toolCallId: string, { session, reason }: { readonly session?: string; readonly reason?: string } = {}): boolean {
     if (this.#host.blank) return false;
     const family = session === undefined ? undefined : familyOf(this.#host, session);
@@ -205,7 +193,6 @@ export class BackgroundCalls implements StepBackground, Work {
     return true;
   }
 
-  /** Forgets calls that nobody wants any more, in the caller's transaction, and stops them once that is committed. */
   drop(isUnwanted: (call: { readonly messageId: string; readonly session: string }) => boolean): void {
     if (this.#host.blank) return;
     const rows = openBackgroundCalls(this.#host).filter((row) =>
@@ -263,7 +250,7 @@ export class BackgroundCalls implements StepBackground, Work {
     context: unknown,
     signal: AbortSignal,
   ): Promise<CallOutcome> {
-    const { seq, toolCallId, tool: toolName } = row;
+    const { seq, messageId, toolCallId, tool: toolName } = row;
     const attempt = row.attempts + 1;
     // It may have been stopped meanwhile, or the host is about to: then the next life has it.
     if (signal.aborted || this.#around.work.stopped()) return { kind: "aborted" };
@@ -272,31 +259,20 @@ export class BackgroundCalls implements StepBackground, Work {
     if (attempt > 1) {
       this.#host.emit("chat:background:recovered", { toolCallId, toolName, session: noteOf(row).session, attempt });
     }
-    return this.#execute({ ...row, attempts: attempt }, tool, messages, context, signal);
-  }
-
-  #execute(
-    row: BackgroundRow,
-    tool: Tool,
-    messages: readonly ModelMessage[],
-    context: unknown,
-    abortSignal: AbortSignal,
-  ): Promise<CallOutcome> {
-    const { messageId, toolCallId, attempts: attempt } = row;
     const parts = this.#parts;
     const asked = this.#asked(row);
     const identity = identityOf(row);
     const idempotencyKey = `${messageId}:${toolCallId}`;
     const whole = isAsked(parts, "afterToolCall");
     const runner = new ToolRunner({
-      ...{ clock: this.#host.clock, signal: abortSignal, identity, context, whole },
+      ...{ clock: this.#host.clock, signal, identity, context, whole },
       as: (work) => asked.as(work),
       keep: (text) => parts.keep(text),
     });
-    return runner.run({ toolCallId, toolName: row.tool, tool, input: inputOf(row) }, messages, {
-      ...{ abortSignal, idempotencyKey, approval: approvalOf(this.#host, messageId, toolCallId) },
+    return runner.run({ toolCallId, toolName, tool, input: inputOf(row) }, messages, {
+      ...{ abortSignal: signal, idempotencyKey, approval: approvalOf(this.#host, messageId, toolCallId) },
       turn: { runNested: async () => ({ kind: "error", errorText: NESTED_TEXT }) },
-      steps: (signal) => storedSteps(this.#host, { messageId, toolCallId, attempt }, idempotencyKey, signal),
+      steps: (stop) => storedSteps(this.#host, { messageId, toolCallId, attempt }, idempotencyKey, stop),
       progress: (output) => {
         if (!whole) this.progress(row.seq, output);
       },

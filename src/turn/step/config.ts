@@ -47,29 +47,41 @@ type ApprovalRules<TOOLS extends ToolSet> =
         | Loose<SingleToolApprovalFunction<InferToolInput<TOOLS[NAME]>, unknown, unknown>>;
     };
 
-/** What `beforeTurn` is told: the turn as it would run. */
-export interface TurnContext<TOOLS extends ToolSet = ToolSet> {
+/** Which turn something is about. */
+export interface OfTurn {
+  /** The client's request id, or the server's own for turns that it starts. */
   readonly requestId: string;
-  /** The session that it is a turn of. */
   readonly sessionId: string;
   /** For whom it is: who wrote the message that began it, where the app has said who that is. */
   readonly identity?: Identity;
+}
+
+/** What a client sent along with its request. */
+export interface SentAlong {
+  /** Without what belongs to the protocol. */
+  readonly body?: Record<string, unknown>;
+  /** Tools that the client runs. */
+  readonly clientTools?: readonly ClientTool[];
+}
+
+/** What `onChatMessage` is told about the turn that it answers. */
+export interface ChatTurnOptions extends OfTurn, SentAlong {
+  /** Aborts when the turn is stopped. Hand it to the model call. */
+  readonly abortSignal: AbortSignal;
+  /** The answer continues the last assistant message instead of starting a new one. */
+  readonly continuation: boolean;
+}
+
+/** What `beforeTurn` is told: the turn as it would run. */
+export interface TurnContext<TOOLS extends ToolSet = ToolSet> extends ChatTurnOptions {
   /** The system prompt, with the block on what the tools allow. */
   readonly system: string;
   /** What the model would be sent. */
   readonly messages: ModelMessage[];
   readonly tools: TOOLS;
   readonly model: LanguageModel;
-  /** The answer goes on with the last assistant message. */
-  readonly continuation: boolean;
-  /** The turn was cut off and is being carried on. */
+  /** The turn was cut off and continues. */
   readonly recovering: boolean;
-  /** What the client sent along. */
-  readonly body?: Record<string, unknown>;
-  /** Tools that the client runs. */
-  readonly clientTools?: readonly ClientTool[];
-  /** Aborts when the turn is stopped. */
-  readonly abortSignal: AbortSignal;
 }
 
 /** What may be changed for a turn, and for one model call of it. */

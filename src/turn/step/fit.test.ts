@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Step } from "../../../test/support/step-attempts.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
-import { NOT_RUN_TEXT } from "./fit-calls.ts";
+import { NOT_RUN_TEXT } from "./fit.ts";
 import { StepFit } from "./fit.ts";
 
 const start = (id: string): UIMessageChunk => ({ type: "text-start", id });

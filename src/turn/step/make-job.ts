@@ -2,7 +2,7 @@ import type { Instructions, LanguageModel, ToolSet } from "ai";
 import type { CompactionJob } from "../../context/compaction-job.ts";
 import { type Measure, measureFor } from "../../context/measure.ts";
 import { project, type ContextView } from "../../context/view.ts";
-import { type Convert, WEIGHED, weighShown } from "../../context/shown-units.ts";
+import { type Convert, WEIGHED, weighShown } from "../../context/measure.ts";
 import type { CountText } from "../../context/text-units.ts";
 import { usable } from "../../context/token-budget.ts";
 import { unitsOfInstructions, unitsOfTools } from "../../context/units.ts";

@@ -12,11 +12,11 @@ import type { UIMessageChunk } from "../../message/types.ts";
 import { MAX_ERROR_BYTES } from "../../tool/bound-output.ts";
 import { CONTINUE_PROMPT } from "./continue-prompt.ts";
 import { readUsage } from "../../ledger/token-usage.ts";
-import { hasPartial, partialText, settledParts } from "./answer.ts";
+import { hasPartial, openStepAt, partialText } from "./answer.ts";
 import { type ModelEnd, type ModelPart, type ModelReader, named } from "../../model/call.ts";
 import { isHeard, tell } from "../policy.ts";
 import type { StepConfig } from "./config.ts";
-import { CallFit } from "./fit-calls.ts";
+import { CallFit } from "./fit.ts";
 import { StepFit } from "./fit.ts";
 import type { StepMeta } from "./record.ts";
 import type { StepRun } from "./step-run.ts";
@@ -164,7 +164,7 @@ async function tellStepStart(run: StepRun, { step, model, messages, change }: Tr
 /** The first part of the step under way. */
 function stepAt(run: StepRun): number {
   const { builder } = run.active;
-  const from = builder.inherited + settledParts(builder, run.called).length;
+  const from = openStepAt(builder, run.called);
   return builder.parts[from]?.type === "step-start" ? from + 1 : from;
 }
 

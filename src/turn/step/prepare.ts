@@ -3,7 +3,7 @@ import { PerdureError } from "../../base/error.ts";
 import { capabilityBlock, DEFAULT_SYSTEM_PROMPT } from "../../context/capabilities.ts";
 import type { ContextBlocks } from "../../memory/context-blocks.ts";
 import { saysWhoItIs } from "../../memory/render.ts";
-import { BUDGET_TOOL } from "../../message/told.ts";
+import { BUDGET_TOOL } from "../../message/told-line.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { SESSION_SEARCH_TOOL } from "../../search/search-text.ts";
 import { compactedMessages } from "../../store/compaction.ts";
@@ -17,9 +17,9 @@ import { createToolsFromClientSchemas } from "../../tool/client-tools.ts";
 import { durableTool, type DurableToolOptions } from "../../tool/define.ts";
 import { sessionSearchTool } from "../../tool/session-search.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import { type ChatTurnOptions, isAsked } from "../policy.ts";
+import { isAsked } from "../policy.ts";
 import { policyOfTurn } from "./channels.ts";
-import type { TurnConfig, TurnContext } from "./config.ts";
+import type { ChatTurnOptions, TurnConfig, TurnContext } from "./config.ts";
 import { assemble, type BroughtAlong, type PreparedTurn, type StepParts } from "./parts.ts";
 
 /*

@@ -5,15 +5,15 @@ import { toolName } from "../../message/types.ts";
 import type { Turn } from "../engine/turn.ts";
 import type { CallResult, LedgerEntry } from "../../ledger/charge.ts";
 import type { OverBudget } from "../../ledger/ledger.ts";
-import type { OverBudgetAbove } from "../../ledger/payers.ts";
+import type { OverBudgetAbove } from "../../ledger/ledger.ts";
 import { ownerIdOf } from "../../store/session.ts";
 import { digestOf } from "../../tool/digest.ts";
 import type { Answerer, TurnEnd } from "../engine/engine.ts";
-import { ask, type ChatTurnOptions, explain, isAsked, isHeard, tell, watch } from "../policy.ts";
+import { ask, explain, isAsked, isHeard, tell, watch } from "../policy.ts";
 import type { ChatErrorClassification } from "../../store/usage.ts";
 import { closeSteers, type Steer, takeSteers, waitingSteers } from "../intake/steer.ts";
 import { stepsOf, settledParts } from "./answer.ts";
-import { unrunCalls } from "./fit-calls.ts";
+import { unrunCalls } from "./fit.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
 import { callModel, type ModelRequest, named, nameOf, type TriedCall } from "../../model/call.ts";
 import { asSent, StepCall } from "./model-call.ts";
@@ -23,6 +23,7 @@ import { stepRecord } from "./record.ts";
 import { contextOf, StepRun } from "./step-run.ts";
 import { openTelemetry } from "./telemetry.ts";
 import { type CallStanding, runCalls, standingOf } from "./tool-calls.ts";
+import type { ChatTurnOptions } from "./config.ts";
 
 /** What a model may say in one call, where nothing else bounds it. For reservations only. */
 const DEFAULT_OUTPUT_TOKENS = 8_192;

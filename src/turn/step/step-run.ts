@@ -2,11 +2,11 @@ import type { LanguageModel, ModelMessage, StepResult, ToolSet } from "ai";
 import { FileLoads } from "../../context/file-loads.ts";
 import type { ToolPart, UIMessage } from "../../message/types.ts";
 import { ToolRunner } from "../../tool/runner.ts";
-import type { Payers } from "../../ledger/payers.ts";
+import type { Payers } from "../../ledger/ledger.ts";
 import type { Turn } from "../engine/turn.ts";
-import type { AskedTurn, ChatTurnOptions } from "../policy.ts";
+import type { AskedTurn } from "../policy.ts";
 import type { Engine } from "../engine/engine.ts";
-import { lastCalls, settledParts, stepsOf } from "./answer.ts";
+import { lastCalls, openStepAt, settledParts, stepsOf } from "./answer.ts";
 import { nameOf } from "../../model/call.ts";
 import { assemble, classify, type PreparedTurn, type SentRequest, shownApart, type StepParts } from "./parts.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
@@ -35,6 +35,7 @@ import { waitingSteers } from "../intake/steer.ts";
 import { jobNow, measureNow, type RequestNow } from "./make-job.ts";
 import type { ReadableEntry } from "../../session/path-window.ts";
 import { waitingMessages } from "../engine/history.ts";
+import type { ChatTurnOptions } from "./config.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {
@@ -98,7 +99,7 @@ export class StepRun {
   /** Whether a call of the last step was cut off, and another part stands for it now. */
   get stoodIn(): boolean {
     const { builder, stoodIn } = this.active;
-    const end = builder.inherited + settledParts(builder, this.called).length;
+    const end = openStepAt(builder, this.called);
     const from = builder.parts.slice(0, end).findLastIndex((part) => part.type === "step-start");
     return [...stoodIn].some((index) => index > from && index < end);
   }

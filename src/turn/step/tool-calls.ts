@@ -164,15 +164,9 @@ async function decide(
 ): Promise<Order> {
   const { toolCallId } = part;
   const name = toolName(part);
-  const fail = (text: string): Order => ({
-    kind: "settle",
-    chunks: [{ type: "tool-output-error", toolCallId, errorText: text }],
-  });
-  const say = (output: unknown): Order => ({
-    kind: "settle",
-    chunks: [{ type: "tool-output-available", toolCallId, output }],
-  });
-  if (name === BUDGET_TOOL) return say(grant(run, part));
+  const settle = (ended: EndedCall): Order => ({ kind: "settle", chunks: [endChunk(part, ended)] });
+  const fail = (text: string) => settle(failedCall(text));
+  if (name === BUDGET_TOOL) return settle({ kind: "output", output: grant(run, part) });
   // Whatever has become of its tool since.
   const returned = row?.status === "returned" ? run.parts.book.toJudge(run.active.builder.id, toolCallId) : undefined;
   if (returned !== undefined) return { kind: "judge", returned };
@@ -249,18 +243,14 @@ function endChunk({ toolCallId }: ToolPart, ended: EndedCall): UIMessageChunk {
 
 /** The tool was cut in the middle, and may not run again. */
 function interrupted(run: StepRun, part: ToolPart): Order {
-  const { toolCallId } = part;
   const repaired = askRepair(part, run.active.message, repairsOf(run.all));
   const call = repaired !== undefined && isToolPart(repaired) ? repaired : undefined;
-  if (call?.state === "output-available") {
-    return { kind: "settle", chunks: [{ type: "tool-output-available", toolCallId, output: call.output }] };
-  }
-  const text = call?.errorText ?? INTERRUPTED_TEXT;
-  return {
-    kind: "settle",
-    chunks: [{ type: "tool-output-error", toolCallId, errorText: text }],
-    ...(repaired !== undefined && call === undefined && { instead: repaired }),
-  };
+  const isDone = call?.state === "output-available";
+  const ended: EndedCall = isDone
+    ? { kind: "output", output: call.output }
+    : failedCall(call?.errorText ?? INTERRUPTED_TEXT);
+  const instead = call === undefined ? repaired : undefined;
+  return { kind: "settle", chunks: [endChunk(part, ended)], ...(instead !== undefined && { instead }) };
 }
 
 async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: readonly ModelMessage[]): Promise<void> {
