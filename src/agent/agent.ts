@@ -226,10 +226,7 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
 
   onClose(_connection: Connection, _code: number, _reason: string, _wasClean: boolean): void | Promise<void> {}
 
-  /**
-   * Something of this agent threw. It is in the host's log already (the option `log`); called by your own code, it puts it
-   * there. Must not throw.
-   */
+  /** Something of this agent threw, and is in the host's log. Called by your own code, it writes there. Must not throw. */
   onError(error: unknown, _connection?: Connection): void | Promise<void> {
     const { host, telling } = this[parts];
     if (!telling) host.report(error, { stage: "onError" });

@@ -59,7 +59,7 @@ const DEFAULT_MAX_OWN_TURNS = 100;
 
 /** Which session is meant. */
 export interface InSession {
-  /** Default: that of the turn that runs; while none does, that of all who name none. */
+  /** Default: that of the running turn, else the current one. */
   session?: string;
 }
 
@@ -79,10 +79,7 @@ interface ApprovalOptions extends InSession {
   autoContinue?: boolean;
 }
 
-/**
- * What every agent that holds conversations has: as many of them as it wants, each with branches; its settings, and turns
- * that server code starts.
- */
+/** What every agent with conversations has: any number of them, each with branches; settings; turns that server code starts. */
 export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, Props extends object = object>
   extends Agent<Env, State, Props>
   implements TurnPolicy
@@ -126,10 +123,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
    * schedules, the queue, fibers or other agents. One more is refused with `limit`. `Infinity`: no bound.
    */
   maxOwnTurnDepth = DEFAULT_MAX_OWN_DEPTH;
-  /**
-   * How many turns may come of one turn of this agent within an hour, of all agents together. More are refused with `limit`.
-   * `Infinity`: no bound.
-   */
+  /** How many turns one turn of this agent may lead to within an hour, in all agents. More: `limit`. `Infinity`: no bound. */
   maxOwnTurnsPerHour = DEFAULT_MAX_OWN_TURNS;
   /** Deny a tool call that nobody approved for this long. 0: never. */
   approvalTimeoutMs = 0;
@@ -170,10 +164,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   /** After each turn, when its end is stored and told. It may start more turns. What it throws goes to `onError`. */
   onChatResponse(_result: ChatResponseResult): void | Promise<void> {}
 
-  /**
-   * A turn was cut off, and is about to be carried on from what was streamed. Say otherwise here. What it throws
-   * goes to `onError`, and the turn is carried on.
-   */
+  /** A turn was cut off and is about to continue from what was streamed: object here. What it throws goes to `onError`. */
   onChatRecovery(_context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void> {}
 
   /** Changes a message before it is stored, after the built-in cleaning. Must be quick. */
@@ -335,7 +326,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     return this[parts].chat.sessions;
   }
 
-  /** The session of the turn that runs; while none does, that of all who name none. */
+  /** The session of the running turn, else the current one. */
   get session(): Session {
     return this[parts].chat.session();
   }
@@ -345,10 +336,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     return this.sessions.create(typeof options === "string" ? { name: options } : options).info;
   }
 
-  /**
-   * Makes a session the one of all who name none: clients that do so are given its conversation. A turn that runs goes
-   * on where it is. @throws PerdureError `not_found`
-   */
+  /** Makes a session the current one; clients that name none follow. Running turns stay. @throws PerdureError `not_found` */
   switchSession(id: string): SessionInfo {
     return this.sessions.switch(id).info;
   }
@@ -423,10 +411,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     return listReceipts(this[parts].host);
   }
 
-  /**
-   * Who wrote a message, as the app had established it then; of an answer, for whom it was written. Undefined when that
-   * is not known. It is sent to no client.
-   */
+  /** Who wrote a message, as the app knew it then; of an answer, for whom it is. Undefined: not known. Sent to no client. */
   getMessageIdentity(messageId: string): Identity | undefined {
     const { host } = this[parts];
     return host.blank ? undefined : readIdentity(readMessageIdentity(host, messageId));
@@ -506,10 +491,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     return {};
   }
 
-  /**
-   * What holds for turns of one channel, in a `Think`: `web` is where clients of the agent are, the others are the names of
-   * `getMessengers()`. Asked in each turn.
-   */
+  /** What holds for turns of one channel of a `Think`: `web`, or a name of `getMessengers()`. Asked in each turn. */
   configureChannels(): Channels {
     return {};
   }

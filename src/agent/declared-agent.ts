@@ -124,10 +124,7 @@ interface ToolHooks<Self, TOOLS extends ToolSet> {
   readonly onChunk?: (self: Self, context: ChunkContext<TOOLS>) => Maybe<undefined>;
 }
 
-/**
- * What {@link agent} is given: what a class that extends {@link Think} would override. Functions get the agent first, and
- * then what the method of the same name gets.
- */
+/** What {@link agent} takes: what a subclass of {@link Think} would override. Functions get the agent as their first argument. */
 export interface AgentDeclaration<
   Env extends object = AgentEnv,
   State = unknown,

@@ -433,10 +433,7 @@ const settings: Readonly<Record<string, Readonly<Record<string, true>>>> = {
   ...{ messageConcurrency, waitForMcpConnections: { timeout: true } },
 };
 
-/**
- * Refuses settings with names that there are not, of an agent and of its class.
- * @throws PerdureError `bad_config`
- */
+/** Refuses settings with unknown names, of an agent and of its class. @throws PerdureError `bad_config` */
 function checkSettings(agent: object, className: string): void {
   const own = (agent.constructor as { readonly options?: AgentOptions }).options;
   refuseUnknown(own, options, `static options of ${className}`);

@@ -57,7 +57,7 @@ const DEFAULT_MAX_STEPS = 10;
 /** How many compactions are listed when nothing is said. */
 const LISTED = 100;
 
-/** Whose session it is about; by default, that of the turn that runs, else that of all who name none. */
+/** Whose session it is about; by default that of the running turn, else the current one. */
 interface OfSession {
   readonly session?: string;
 }
@@ -158,10 +158,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   beforeTurn(_context: step.TurnContext): Said<step.TurnConfig> {}
   /** Before each model call, each try of it included. */
   beforeStep(_context: step.PrepareStepContext): Said<step.StepConfig> {}
-  /**
-   * Before a tool of the server runs: let it, change its input, or give the model something else to read. What it throws
-   * is the error of that call.
-   */
+  /** Before a server tool runs: let it, change its input, or answer instead. What it throws is the error of that call. */
   beforeToolCall(_context: calls.ToolCallContext): Said<calls.ToolCallDecision> {}
   /**
    * A tool has run, or `beforeToolCall` has answered in its place. The result is stored, and nobody has read it: what this
@@ -175,10 +172,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   onStepEnd(_context: step.StepContext): Said<undefined> {}
   /** Each piece of the model's stream. Only watches; it is called for every token, so it must be quick. */
   onChunk(_context: step.ChunkContext): Said<undefined> {}
-  /**
-   * What went wrong with a turn, or with a request for one. What is returned is what the user reads; the error itself: a
-   * plain explanation.
-   */
+  /** What went wrong with a turn or a request. Return what the user reads, or the error itself for a plain explanation. */
   onChatError(error: unknown, _context: step.ChatErrorContext): unknown {
     return error;
   }
@@ -300,10 +294,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     return undefined;
   }
 
-  /**
-   * What is true now and must survive a summary word for word: a plan, what is to be done. Added to what Perdure carries
-   * over by itself. Must be quick.
-   */
+  /** What must survive a summary word for word, such as a plan. Added to what Perdure carries over by itself. Must be quick. */
   getLiveState(): LiveState {
     return {};
   }
@@ -356,10 +347,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     return this[parts].think.window.report(session);
   }
 
-  /**
-   * Where files of messages may be loaded from, for models that do not load them themselves. Default: public addresses, by
-   * what their names resolve to.
-   */
+  /** Where files may be loaded from for models that do not load them. Default: public addresses, after name resolution. */
   fileDownloads: FileDownloadOptions = {};
 
   // Submissions

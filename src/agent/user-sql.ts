@@ -19,7 +19,7 @@ export function userSql<T = SqlRow>(db: Sql, strings: TemplateStringsArray, valu
     if (query.toLowerCase().includes(RESERVED_PREFIX)) {
       throw new PerdureError(
         "sql_refused",
-        `Names that start with "${RESERVED_PREFIX}" belong to the framework. Call your tables otherwise, and pass texts as \${values}.`,
+        `Names that start with "${RESERVED_PREFIX}" belong to the framework. Give your tables other names, and pass texts as \${values}.`,
       );
     }
     checked.add(strings);

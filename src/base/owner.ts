@@ -3,10 +3,7 @@
  * these, never to a name that an app gives.
  */
 export interface Owner {
-  /**
-   * The agent, among all that this process runs: its whole address, on its host. One that was deleted and made again is
-   * another one.
-   */
+  /** The agent's whole address, unique in this process. One that was deleted and made again is another one. */
   readonly agent: string;
   /** Which of its conversations, where it holds any. */
   readonly session: string | undefined;

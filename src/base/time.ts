@@ -15,10 +15,7 @@ export interface Clock {
 /** Timers hold 31 bits; one that is set to more fires at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * Runs `work` once after `ms`, however many they are. `background`: without keeping a process alive for it.
- * @returns a function that cancels it.
- */
+/** Runs `work` once after `ms`. `background`: without keeping a process alive. @returns what cancels it */
 export function startTimer(ms: number, work: () => void, background = false): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const wait = (left: number): void => {

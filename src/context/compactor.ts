@@ -420,4 +420,4 @@ function planAll(job: CompactionJob, view: ContextView): PrunePlan | undefined {
   const old = planPrune(rest, job.measure, (tool) => job.keepAlways(tool));
   return joined(superseded, old);
 }
-const NOTHING = "There is nothing that could be summarised: all that is left is needed as it is.";
+const NOTHING = "There is nothing to summarise: everything left is needed as it is.";

@@ -4,10 +4,7 @@ import { type CountText, Remembered, unitsOfText } from "./text-units.ts";
 import { unitsOfUIMessage } from "./ui-units.ts";
 import { unitsOfMessage, unitsOfTool } from "./units.ts";
 
-/**
- * A reservation should not be too small: it takes English for three characters to a token instead of four, and all
- * else for as much more.
- */
+/** A reservation should not be too small: three characters of English to a token instead of four, and all else in proportion. */
 const CAREFUL = 4 / 3;
 /** What some providers add around a message beyond what most do. */
 const MESSAGE_FRAME_UNITS = 4;

@@ -13,10 +13,7 @@ export type LeftOut = Omit<LeftOutItem, "tokens" | "cost"> & { readonly units: n
 
 const COVERED = "what was said before";
 
-/**
- * The outputs that a view leaves out, oldest first: cleared, or superseded.
- * @param most how much of one output the model would be shown, in units.
- */
+/** The outputs that a view leaves out, oldest first. @param most how much of one output the model would be shown, in units */
 export function leftOutOutputs(view: ContextView, most: number, count: CountText = unitsOfText): LeftOut[] {
   return view.nodes.flatMap(({ seq, message, from, pinned }) => {
     if (message.role !== "assistant" || pinned) return [];

@@ -113,10 +113,7 @@ export const WEIGHED = 4;
 /** How many messages are looked at before it is asked whether that is enough. */
 const PAGE = 32;
 
-/**
- * Weighs messages as the model reads them, the newest first.
- * @param most as many units are looked at: what is older is not sent as it is anyway.
- */
+/** Weighs messages as the model reads them, newest first. @param most how many units are looked at, at most */
 export async function weighShown(
   messages: readonly UIMessage[],
   convert: Convert,

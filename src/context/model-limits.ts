@@ -27,10 +27,7 @@ export type ModelLimitsTable = Readonly<Record<string, ModelLimits>> | ((model: 
 /** What a model is taken to have that no table knows: what nearly all that are used with tools have today. */
 export const UNKNOWN_MODEL_LIMITS: ModelLimits = { window: 128_000 };
 
-/**
- * The limits of a model (`provider/modelId`); `undefined` if the table has none.
- * @throws PerdureError `bad_config` for limits that are none.
- */
+/** The limits of a model (`provider/modelId`), if the table has them. @throws PerdureError `bad_config` for wrong limits */
 export function findLimits(table: ModelLimitsTable, model: string): ModelLimits | undefined {
   const limits = typeof table === "function" ? table(model) : fromTable(table, allNamesOf(model));
   if (limits !== undefined) checkLimits(limits, model);
@@ -42,10 +39,7 @@ export function limitsOf(table: ModelLimitsTable, model: string): ModelLimits {
   return findLimits(table, model) ?? UNKNOWN_MODEL_LIMITS;
 }
 
-/**
- * `gateway/anthropic/claude-sonnet-4.5` and `bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0` are
- * `claude-sonnet-4-5`, and take as much.
- */
+/** `gateway/anthropic/claude-sonnet-4.5` and `bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0` are `claude-sonnet-4-5`. */
 function allNamesOf(model: string): string[] {
   const names = namesOf(model);
   const id = model.slice(model.lastIndexOf("/") + 1);

@@ -18,10 +18,7 @@ export interface ContextOverflow {
         /** How often in one turn, each time after it has come further. Default 10. */
         readonly maxCompactions?: number;
       };
-  /**
-   * Start to summarise when 60 % are full, while turns go on: none waits for it below 85 %. Default true, unless
-   * `proactive` is false.
-   */
+  /** Start to summarise at 60 % while turns continue; none waits below 85 %. Default: true, unless `proactive` is false. */
   readonly background?: boolean;
   /**
    * When the last model call is this long ago, nothing of the conversation is cached by the provider any more, and old

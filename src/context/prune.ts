@@ -39,10 +39,7 @@ export function pruneBounds(usable: number): { readonly protect: number; readonl
   };
 }
 
-/**
- * Outputs for which newer ones stand. Nothing where they are less than a twentieth of what may be sent.
- * Stops at a summary, because a view does.
- */
+/** Outputs that newer ones replace, back to the last summary; none if they are less than a twentieth of what may be sent. */
 export function planSuperseded(view: ContextView, measure: Measuring, rules: OutputRules): PrunePlan | undefined {
   const calls: PrunedCall[] = [];
   let at = 0;

@@ -23,10 +23,7 @@ const MAX_KEPT = 2_000_000;
 /** What an entry takes besides its text, as characters. */
 const ENTRY = 50;
 
-/**
- * The app's own counters, one for each model and each time that an agent is in memory. One that fails is not asked again
- * in that life.
- */
+/** The app's own counters, one for each model and life. One that fails is not asked again in that life. */
 export class TokenCounters {
   readonly #find: CounterOf;
   readonly #failed: (model: string, error: string) => void;

@@ -20,10 +20,7 @@ type Instructions = string | SystemModelMessage | readonly SystemModelMessage[];
 
 const known = new Remembered<object>();
 
-/**
- * What a message weighs that is sent to a model. Looked at once: a message must not be changed after that, which would
- * also make the request another one.
- */
+/** What a message weighs that is sent to a model. Remembered, so a message must not change after that. */
 export function unitsOfMessage(message: ModelMessage, count: CountText = unitsOfText): number {
   return known.of(message, count, () => {
     const { content } = message;

@@ -33,10 +33,7 @@ interface Following {
 
 const NO_ROWS: Following = { names: [], all: false };
 
-/**
- * One client's socket on this agent. What is kept with it survives the agent's leaving memory, and ends with
- * the socket.
- */
+/** One client's socket on this agent. What is kept with it survives evictions of the agent, and ends with the socket. */
 export class Connection<State = unknown> {
   /** @internal */
   readonly [socket]: Socket;
@@ -73,10 +70,7 @@ export class Connection<State = unknown> {
     return (this.#attached.state as State | undefined) ?? null;
   }
 
-  /**
-   * Keeps a JSON value with the connection.
-   * @throws PerdureError `bad_input` when JSON cannot hold it.
-   */
+  /** Keeps a JSON value with the connection. @throws PerdureError `bad_input` when JSON cannot hold it. */
   setState(next: State | null | ((previous: State | null) => State | null)): State | null {
     const value = typeof next === "function" ? (next as (previous: State | null) => State | null)(this.state) : next;
     const copy = value === null ? undefined : (JSON.parse(writeJson(value, "The connection's state")) as unknown);

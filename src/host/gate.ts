@@ -117,10 +117,7 @@ export class Gate implements TxListener {
     }
   }
 
-  /**
-   * The life is over and its store was released, which synced it: what waits leaves now, before anything that the next
-   * life sends, and before the sockets are closed.
-   */
+  /** The life is over and its store synced: what waits leaves now, before the next life sends and before the sockets close. */
   released(): void {
     const line = this.#line;
     this.#line = [];

@@ -36,10 +36,7 @@ function hasBody({ method }: Request): boolean {
   return method !== "GET" && method !== "HEAD";
 }
 
-/**
- * Asks for the body only when somebody reads it: a server that was asked for one no longer throws an unread upload
- * away by itself, and the connection would stall.
- */
+/** Asks for the body only when somebody reads it: once asked, a server no longer discards an unread upload by itself. */
 function whenRead(open: () => Request["body"], maxBytes: number): ReadableStream<Uint8Array<ArrayBuffer>> {
   let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
   let bytes = 0;

@@ -138,10 +138,7 @@ export class HostSocket implements Socket {
   }
 }
 
-/**
- * Refused here, where the mistake is: behind the gate it would look like a failure of the store.
- * @throws PerdureError `bad_input`
- */
+/** Refused here, where the mistake is: behind the gate it would look like a failed store. @throws PerdureError `bad_input` */
 function checkData(data: unknown): void {
   if (typeof data === "string" || ArrayBuffer.isView(data) || data instanceof ArrayBuffer) return;
   throw new PerdureError(

@@ -74,10 +74,7 @@ export class Resident implements LifeOwner, SocketOwner {
     return this.#sockets.size;
   }
 
-  /**
-   * Runs `work` on the live agent, waking it if need be, and keeps it in memory meanwhile. Fails with
-   * `agent_gone` when the agent is destroyed or aborted under it.
-   */
+  /** Runs `work` on the live agent, waking it if need be. Fails with `agent_gone` when the agent is ended meanwhile. */
   async use<T>(work: (agent: HostedAgent, life: Life) => Promise<T>, props?: unknown): Promise<T> {
     if (this.#retired !== undefined) throw this.#retired;
     this.#under++;
@@ -170,10 +167,7 @@ export class Resident implements LifeOwner, SocketOwner {
     this.#indexed = false;
   }
 
-  /**
-   * Ends the life whatever it is doing. Rows and alarm stay; the index keeps it as cut off, so that the next start
-   * carries it on.
-   */
+  /** Ends the life whatever it does. Rows and alarm stay; the index keeps it as cut off, so that the next start continues it. */
   end(reason: PerdureError): void {
     const life = this.#life;
     if (life === undefined) return;
@@ -196,10 +190,7 @@ export class Resident implements LifeOwner, SocketOwner {
     this.wakeUp();
   }
 
-  /**
-   * Ends the life because all that it stored is being deleted. Calls under way fail after `removed`, and the next life
-   * begins after it. `removed` must not reject.
-   */
+  /** Ends the life because its rows are being deleted. Calls under way fail, and the next life begins, after `removed`. */
   erase(reason: PerdureError, removed: Promise<void>): void {
     this.waitFor(removed);
     this.#disarm();

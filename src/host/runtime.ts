@@ -163,10 +163,7 @@ export class Runtime implements LifeSurroundings {
     return this.#registry.get(name);
   }
 
-  /**
-   * These class names mean something else now. Agents in memory go on with the new code; those whose class is gone end,
-   * and their rows wait until it is there again.
-   */
+  /** These names mean other classes now. Agents in memory continue with the new code; those whose class is gone end, and wait. */
   renew(classNames: ReadonlySet<string>): void {
     if (this.#stopping) return;
     for (const resident of [...this.#residents.values()]) {
@@ -231,10 +228,7 @@ export class Runtime implements LifeSurroundings {
     this.report(id, error, { stage });
   }
 
-  /**
-   * Takes no new work, lets what runs settle for at most `graceMs`, and ends every life. What did not
-   * settle stays marked as cut off and is carried on by the next start.
-   */
+  /** Takes no new work, waits at most `graceMs` for what runs, and ends every life. The next start continues what was cut off. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     this.#index.stop();

@@ -5,10 +5,7 @@ const REFUSED = /^(?:BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|PRAGMA|ATTACH|D
 /** SQLite also skips empty statements. */
 const LEADING_NOTHING = /^(?:[\s;]+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/;
 
-/**
- * Refuses statements that no host lets an agent run. Called once per distinct statement.
- * @throws PerdureError `sql_refused`
- */
+/** Refuses statements that no agent may run. Called once per distinct statement. @throws PerdureError `sql_refused` */
 export function guardStatement(query: string): void {
   const word = REFUSED.exec(query.replace(LEADING_NOTHING, ""))?.[0];
   if (word === undefined) return;

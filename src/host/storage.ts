@@ -32,10 +32,7 @@ export interface AgentIndex {
   tree(id: string): string[];
   wake(id: string): void;
   settle(id: string, at: number | null): void;
-  /**
-   * Strikes agents off, all in one commit: they are not listed, due or awake any more, only to be deleted.
-   * @param lost the child that its parent is to hear of.
-   */
+  /** Strikes agents off, in one commit: they are only to be deleted. @param lost the child whose parent is to hear of it */
   doom(ids: readonly string[], lost?: LostChild): void;
   /** Agents whose rows and files are still to be deleted. */
   doomed(): string[];

@@ -34,10 +34,7 @@ export const NANO_DOLLARS = 1_000_000_000;
 /** One dollar per million tokens is so many billionths per token. */
 const NANO_PER_TOKEN = 1000;
 
-/**
- * The price of a model (`provider/modelId`); `undefined` if the table has none.
- * @throws PerdureError `bad_config` for a price that is no price.
- */
+/** The price of a model (`provider/modelId`), if the table has one. @throws PerdureError `bad_config` for a wrong price */
 export function findPrice(table: PriceTable, model: string): Price | undefined {
   const price = typeof table === "function" ? table(model) : fromTable(table, namesOf(model));
   if (price !== undefined) checkPrice(price, model);

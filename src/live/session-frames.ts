@@ -150,7 +150,7 @@ interface Whereabouts {
 /** @throws PerdureError `bad_state` */
 function windowOf({ window }: SessionServant): WindowMethods {
   if (window !== undefined) return window;
-  throw new PerdureError("bad_state", "Only an agent that extends Think knows what its model reads.");
+  throw new PerdureError("bad_state", "This agent has no context window to manage. Extend Think.");
 }
 
 function whereabouts({ room, servant, socket }: Asked): Whereabouts {

@@ -36,7 +36,7 @@ export function streamTurn(host: AgentHost, live: Broadcast, turn: TurnRow, from
             replaying = false;
             if ((controller.desiredSize ?? 0) >= 0) return;
             leave();
-            controller.error(new Error("The reader was too slow. Come back with the last event id."));
+            controller.error(new Error("The reader was too slow. Reconnect with the last event id."));
           });
         const follower: Follower = {
           seq: turn.seq,
@@ -54,7 +54,7 @@ export function streamTurn(host: AgentHost, live: Broadcast, turn: TurnRow, from
           },
           gone() {
             leave();
-            controller.error(new Error("The agent has left memory. Come back with the last event id."));
+            controller.error(new Error("The agent has left memory. Reconnect with the last event id."));
           },
         };
         const left = Promise.withResolvers<void>();

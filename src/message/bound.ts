@@ -2,10 +2,7 @@ import { cutText, cutValue, firstChars } from "./cut-value.ts";
 import { isRecord, utf8Length } from "../base/json.ts";
 import { asPart, isToolPart, type Part, type ToolPart, type UIMessage } from "./types.ts";
 
-/**
- * The most that a stored message takes, unless a user wrote it: some hosts refuse rows of 2 MB, and this leaves room for
- * the rest of one.
- */
+/** The most that a stored message takes, unless a user wrote it: some hosts refuse rows of 2 MB. */
 export const MAX_MESSAGE_BYTES = 1_800_000;
 /** Outputs up to this size are never cut, and cut ones are about this large. */
 export const KEPT_OUTPUT_BYTES = 1_000;

@@ -89,10 +89,7 @@ export function replaceTool(builder: MessageBuilder, part: ToolPart): void {
   indexPart(builder, asPart(part), slot.index);
 }
 
-/**
- * Puts a part of another kind in the place of the latest part of a call. Its id stays taken.
- * @returns where it is; undefined when there is no such call.
- */
+/** Puts a part of another kind in the place of a call, whose id stays taken. @returns where; undefined: no such call */
 export function standIn(builder: MessageBuilder, toolCallId: string, part: Part): number | undefined {
   const slot = builder.tools.get(toolCallId);
   if (slot === undefined) return undefined;

@@ -8,10 +8,7 @@ interface TextChunker {
   end(): UIMessageChunk[];
 }
 
-/**
- * Starts one message with one text part.
- * @param id the id of the text part, by custom the id of the request.
- */
+/** Starts one message with one text part. @param id the id of the text part, by custom the id of the request. */
 export function textChunker(id: string): TextChunker {
   const decoder = new TextDecoder();
   let state: "new" | "started" | "open" | "ended" = "new";

@@ -15,10 +15,7 @@ export function userText(text: string): UIMessage {
   return { id: newId("msg"), role: "user", parts: [{ type: "text", text }] };
 }
 
-/**
- * The messages that server code means, each with an id.
- * @throws PerdureError `bad_input` for what is no message, `too_large` for a user's message above the bound.
- */
+/** The messages that server code means, each with an id. @throws PerdureError `bad_input`, `too_large` */
 export function toMessages(input: MessageInput): UIMessage[] {
   if (typeof input === "string") return [checked(userText(input), "The message")];
   const list: readonly unknown[] = Array.isArray(input) ? input : [input];

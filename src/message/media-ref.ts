@@ -105,10 +105,7 @@ export function mapMedia(message: UIMessage, change: (text: string) => string): 
   return parts.every((part, at) => part === message.parts[at]) ? message : { ...message, parts };
 }
 
-/**
- * What a client sends of a message of which it knows an older state, with references where the stored one has them: what
- * was moved since is no edit.
- */
+/** A client's older state of a message, with references where the stored one has them: what was moved since is no edit. */
 export function withStoredMedia(stored: UIMessage | undefined, message: UIMessage): UIMessage {
   if (stored === undefined || referencesOf(stored).length === 0) return message;
   const parts = message.parts.map((part, at): Part => {

@@ -35,10 +35,7 @@ export function describeProviderError(error: unknown, classification: ChatErrorC
   }
 }
 
-/**
- * Whether an error tells what a provider said. A plain error of code is for those who can mend it; streams carry what a
- * provider reports as anything but an error.
- */
+/** Whether an error tells what a provider said. Plain errors of code do not; a stream's report may be anything but an error. */
 function isProviders(error: unknown, { names, statuses, codes }: ErrorFacts): boolean {
   if (statuses.length > 0 || codes.size > 0 || !(error instanceof Error)) return true;
   return !BUG.test(names[0] ?? "");

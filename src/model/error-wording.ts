@@ -123,10 +123,7 @@ export function saysLargerThanMinute({ wording }: Wording): boolean {
   return Number(requested) > Number(limit);
 }
 
-/**
- * The account has no money or allowance left. Google words every limit so: only those of a day, and those of 0, are
- * worth no waiting.
- */
+/** No money or allowance is left. Google words every limit so: only those of a day, and those of 0, are not worth waiting for. */
 export function saysQuota(facts: Wording): boolean {
   if (someOf(quotaCodes, facts)) return true;
   if (facts.codes.has("resource_exhausted")) {

@@ -48,10 +48,7 @@ export function readCause(json: string | null | undefined): Cause | undefined {
   return isRecord(value) && Array.isArray(value.root) ? (value as unknown as Cause) : undefined;
 }
 
-/**
- * What a new turn comes of, as it is stored with it. Counts it, unless something else bounds it.
- * @throws PerdureError `limit` when it would be too deep, or one too many
- */
+/** The cause of a new turn, as it is stored. Counts the turn if `counted`. @throws PerdureError `limit`: too deep, or too many */
 export function admitTurn(host: AgentHost, bounds: TurnBounds, counted: boolean): string | null {
   const cause = causeNow(host);
   if (cause === undefined) return null;
@@ -88,15 +85,15 @@ function isHere(host: AgentHost, { root }: Cause): boolean {
 function tooMany(host: AgentHost, cause: Cause, limit: number | undefined): void {
   if (limit === undefined) return;
   const error =
-    `Not started: ${limit} turns came of one turn within an hour already, and that is the most (\`maxOwnTurnsPerHour\`). ` +
-    "Go on without, or answer with what is there.";
+    `Not started: one turn has already led to ${limit} turns within an hour, which is the limit (\`maxOwnTurnsPerHour\`). ` +
+    "Continue without it, or answer with what you have.";
   throw refused(host, cause, "count", error);
 }
 
 function tooDeep(most: number): string {
   return (
-    `Not started: each of the last ${most} turns was asked for by the one before it, and that is the most ` +
-    "(`maxOwnTurnDepth`). Answer with what is there, or wait for somebody to ask."
+    `Not started: each of the last ${most} turns was started by the one before it, which is the limit ` +
+    "(`maxOwnTurnDepth`). Answer with what you have, or wait for somebody to ask."
   );
 }
 

@@ -297,7 +297,7 @@ async function eraseData(around: EraseSurroundings, scope: EraseScope): Promise<
     host,
     async stop(sessions: readonly string[]) {
       if (session !== undefined && sessions.includes(session))
-        throw new PerdureError("bad_state", "A session cannot be erased inside of its own turn. Do it after the turn.");
+        throw new PerdureError("bad_state", "A session cannot be erased within its own turn. Erase it after the turn.");
       const open = openTurns(host).filter((one) => sessions.includes(one.session));
       for (const { id } of open) chat.cancel(id);
       for (const { id } of open) await chat.settled(id);

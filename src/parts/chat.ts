@@ -209,7 +209,7 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       const refused = (reason: string) => chat.host.emit("frame:refused", { connectionId: connection.id, reason });
       const take = (messages: readonly UIMessage[]) => {
         if (messages.length > MAX_NEW_MESSAGES)
-          refused(`messages that were pushed: more than ${MAX_NEW_MESSAGES} are new or changed`);
+          refused(`pushed messages: more than ${MAX_NEW_MESSAGES} are new or changed`);
         else {
           const options = { origin: socket, session, identity: storeIdentity(identity) };
           orAgain(room, socket, () => persist(chat, messages, options));
@@ -271,10 +271,7 @@ function answerCall(room: ChatRoom, given: ToolAnswer, connection: Connection): 
   return judged instanceof Promise ? judged.then(conclude) : conclude(judged);
 }
 
-/**
- * Tells a client that it may not, in the frame that it waits for. What it has done with its own list already is undone: it
- * is given the conversation as it is.
- */
+/** Refuses a frame in the frame that its client waits for, and gives it the conversation as it is. */
 function refuseFrame(room: ChatRoom, socket: Socket, frame: ParsedFrame, error: PerdureError): void {
   const { chat, live, resume, audience } = room;
   switch (frame.kind) {

@@ -30,10 +30,7 @@ export function noteWaiting(turn: string): void {
   if (waiting !== undefined) agent?.[parts].waiting.set(turn, waiting);
 }
 
-/**
- * A new turn would wait behind one that runs, which waits for whoever calls.
- * @throws PerdureError `bad_state` that names the circle
- */
+/** Refuses a turn that would wait for one that waits for the caller. @throws PerdureError `bad_state` that names the circle */
 export function refuseCircle(host: AgentHost, runs: (turn: string) => boolean, method: string): void {
   const { waiting = [] } = currentAgent();
   const from = waiting.findIndex(({ agent, turn }) => agent === host.id && runs(turn));
@@ -43,6 +40,6 @@ export function refuseCircle(host: AgentHost, runs: (turn: string) => boolean, m
   throw new PerdureError(
     "bad_state",
     `${method}() of ${host.id} was called while its turn waits for the caller: ${agents.join(" → ")}. They would wait for ` +
-      "each other for ever. Answer with what is there; code that need not wait uses submitMessages().",
+      "each other forever. Answer with what you have, or use submitMessages(), which does not wait.",
   );
 }

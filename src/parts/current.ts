@@ -105,10 +105,7 @@ export function turnNow(host: AgentHost): TurnRow | undefined {
   return row !== undefined && isOpen(row) ? row : undefined;
 }
 
-/**
- * The session of code that names none: of the turn that it runs in, or goes on after; else of the turn that runs, or of
- * all who name none.
- */
+/** The session of code that names none: of its turn, even if that has ended; else of the running turn, or the current one. */
 export function sessionNow(chat: { readonly host: AgentHost; readonly session: string }): string {
   return turnCarried(chat.host)?.session ?? chat.session;
 }

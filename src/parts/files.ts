@@ -97,7 +97,7 @@ export class FilePoints {
     if (workspace.points()[0]?.version === 0) return NO_FILES;
     throw new PerdureError(
       "not_found",
-      `What the files were at the message "${messageId}" is not known any more: only the newest points are kept (maxPoints).`,
+      `What the files were at the message "${messageId}" is gone: only the newest points are kept (maxPoints).`,
     );
   }
 

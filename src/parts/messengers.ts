@@ -48,10 +48,7 @@ export const MESSENGER_ROUTES: readonly Route<MessengerPart>[] = [
   },
 ];
 
-/**
- * Joins messengers to an agent. Nothing of them is loaded before a class declares some, or something is to be delivered: an
- * agent without messengers costs nothing.
- */
+/** Joins messengers to an agent. Loaded once a class declares some or something is to be delivered; else they cost nothing. */
 export class MessengerPart implements AgentPart {
   readonly #agent: MessengerPolicy;
   readonly #base: MessengerPolicy;

@@ -43,10 +43,7 @@ export interface OwnAgent {
   failed(error: unknown, about: AboutFailure, connection?: Connection): Promise<void>;
 }
 
-/**
- * Something that a class adds to the agent underneath it (chat is one). Parts are asked one after the other; only `frame`
- * and the answers of `routes` may be slow.
- */
+/** What a class adds to the agent below it, such as chat. Asked in order; only `frame` and answers of `routes` may be slow. */
 export interface AgentPart {
   /** What it has to do at a time. Asked only when the agent has rows. */
   readonly work?: Work;

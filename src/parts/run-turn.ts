@@ -44,7 +44,7 @@ export interface ChatOptions extends TurnExtras {
 export interface TurnExtras {
   readonly tools?: ToolSet;
   readonly config?: TurnConfig;
-  /** The session that it is a turn of. Default: that of the turn that runs, or of all who name none. */
+  /** The session that it is a turn of. Default: that of the running turn, else the current one. */
   readonly session?: string;
   /** For whom it is. Stored, unlike the others. */
   readonly identity?: Identity;
@@ -91,7 +91,7 @@ export interface AddMessagesOptions {
   readonly mode?: "append" | "upsert";
   /** New ones go behind this message, one behind the other; null: they begin a conversation. Default: behind what was said last. */
   readonly parentId?: string | null;
-  /** Default: that of the turn that runs, or of all who name none. */
+  /** Default: that of the running turn, else the current one. */
   readonly session?: string;
 }
 

@@ -280,10 +280,7 @@ function openBackground(own: AgentParts<unknown>, parts: StepParts & { policy: R
   return calls;
 }
 
-/**
- * A call counts among the runs that come of one another: what its end sets going comes of the same turn, so that no circle
- * of results and new calls goes on for ever.
- */
+/** A background call counts among the runs of its turn, so that results and new calls cannot go in a circle forever. */
 async function admit(
   { host, turns }: AgentParts<unknown>,
   bounds: RunBounds,
@@ -295,7 +292,7 @@ async function admit(
   const refusal = await refusalOf(host, bounds, from);
   if (refusal === undefined) return { lineage: JSON.stringify(from) };
   const refused =
-    "Not started: as many agents and background calls were started for this as may be (`maxAgentToolRuns`). Go on " +
-    "without, or answer with what is there.";
+    "Not started: the limit of agents and background calls is reached (`maxAgentToolRuns`). Go on " +
+    "without, or answer with what you have.";
   return { refused: refusal.reason === "count" ? refused : refusal.error };
 }

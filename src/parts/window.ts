@@ -179,10 +179,7 @@ export class ThinkContext implements ContextWindow {
     return { tokens, usable: usable(limits), window: limits.window, model: call.model, estimated: later };
   }
 
-  /**
-   * Lets a summary of the background count, if one waits. While a turn of the session runs, that is the turn's to do,
-   * before its next request. Never throws.
-   */
+  /** Lets a summary made ahead count, if one waits and no turn of the session runs; else the turn does it. Never throws. */
   ready(session: string): void {
     const { host } = this.#parts;
     if (this.#parts.chat.turnIn(session) !== undefined) return;

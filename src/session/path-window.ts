@@ -26,10 +26,7 @@ const MAX_KEPT = 8_000_000;
 /** Never fewer than these, however long they are. */
 const MIN_KEPT = 16;
 
-/**
- * The end of a path in the tree, in memory: as much of it as was asked for, up to a bound. What stands further up is
- * read again each time.
- */
+/** The end of a path, in memory: as much as was asked for, up to a bound. What stands further up is read each time. */
 export class PathWindow {
   readonly #db: Sql;
   /** Oldest first; the last one is the leaf. */

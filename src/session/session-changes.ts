@@ -137,7 +137,7 @@ export function renameSession(ground: SessionGround, id: string, name: string, b
   ground.told({ kind: "renamed", session });
 }
 
-/** Makes a session the one of all who name none. @throws PerdureError `not_found` */
+/** Makes a session the current one. @throws PerdureError `not_found` */
 export function switchSession(ground: SessionGround, id: string): void {
   const { viewOf } = findSession(ground, id);
   if (viewOf !== null) throw new PerdureError("bad_input", `"${id}" is a view of "${viewOf}". Switch to that.`);
@@ -159,10 +159,7 @@ export function clearSession(ground: SessionGround, id: string): void {
   ground.told({ kind: "changed", session });
 }
 
-/**
- * Deletes a session with all that was said in it, but for what others show. If it was the current one, the one that was
- * used last is. @returns whether there was one.
- */
+/** Deletes a session and its messages, but for those that others show. The last one used becomes current. */
 export function deleteSession(ground: SessionGround, id: string): boolean {
   const { store } = ground;
   const row = store.blank ? undefined : readSessionLine(store, id);
@@ -247,10 +244,7 @@ export function closeView(ground: SessionGround, id: string): boolean {
   return true;
 }
 
-/**
- * What a turn reads and writes is the end of its session: that must not be somewhere else all of a sudden.
- * @throws PerdureError `bad_state`
- */
+/** Refuses to move the end of a session on which a turn works. @throws PerdureError `bad_state` */
 export function refuseDuringTurns(db: Sql, session: string): void {
   if (!openTurns(db).some((turn) => turn.session === session)) return;
   throw new PerdureError(

@@ -3,10 +3,7 @@ import { Transcripts } from "./transcripts.ts";
 
 /** Something happened to a session, other than that somebody spoke in it. */
 export interface SessionChange {
-  /**
-   * `branch`: it ends with another message of its tree. `switched`: it is the current one now. `context`: what the model
-   * reads of it, or how full its window is.
-   */
+  /** `branch`: it ends elsewhere in its tree. `switched`: it is current now. `context`: what the model reads changed. */
   readonly kind: "created" | "renamed" | "deleted" | "switched" | "branch" | "changed" | "context";
   readonly session: string;
   /** `switched`: the one that was the current one before. */

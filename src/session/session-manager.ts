@@ -50,10 +50,7 @@ export class SessionManager implements OpenSessions {
     this.#configure = configure;
   }
 
-  /**
-   * Sessions without an agent, in a database of your own, which is brought to the newest schema.
-   * @throws PerdureError `database_newer`
-   */
+  /** Sessions without an agent, in your own database, which is migrated. @throws PerdureError `database_newer` */
   static open(store: OwnStore, configure?: ConfigureSession): SessionManager {
     return new SessionManager(plainGround(toSessionStore(store)), configure);
   }
@@ -82,7 +79,7 @@ export class SessionManager implements OpenSessions {
     return session;
   }
 
-  /** The session of all who name none. */
+  /** The current session: that of all who name none. */
   get current(): Session {
     return this.of(this.currentId);
   }
@@ -105,7 +102,7 @@ export class SessionManager implements OpenSessions {
     return infoOf(this.#ground, findSession(this.#ground, id));
   }
 
-  /** Makes a session the one of all who name none. @throws PerdureError `not_found` */
+  /** Makes a session the current one. @throws PerdureError `not_found` */
   switch(id: string): Session {
     switchSession(this.#ground, id);
     return this.of(id);

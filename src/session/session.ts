@@ -317,10 +317,7 @@ export class Session {
     return this.#set({ compact });
   }
 
-  /**
-   * Compact when a turn has ended and the model would read more than this. Without it, Perdure knows by the limits of
-   * the model. @throws PerdureError `bad_config`
-   */
+  /** Compact after a turn that leaves more tokens than this. Default: by the model's limits. @throws PerdureError `bad_config` */
   compactAfter(tokens: number, { tokenCounter }: { readonly tokenCounter?: TokenCounter } = {}): this {
     if (!(Number.isFinite(tokens) && tokens > 0))
       throw new PerdureError("bad_config", `compactAfter() takes a number of tokens, not ${String(tokens)}.`);
@@ -489,10 +486,7 @@ function isPinned({ pinned }: Pick<MessageRow, "pinned">): boolean {
   return pinned === 1;
 }
 
-/**
- * Pins or unpins a message, in the caller's transaction. Summaries that cover it already are told: the model reads it
- * again, or no longer, with its next request.
- */
+/** Pins or unpins a message, in the caller's transaction, and tells the summaries that cover it. */
 function pinMessage(db: Sql & DamageTeller, { seq, pinned: before }: MessageRow, pinned: boolean): void {
   if ((before === 1) === pinned) return;
   setPinned(db, seq, pinned);

@@ -141,10 +141,7 @@ export function nameAfter(
   return { session: owner.id, name };
 }
 
-/**
- * Takes away the names that sessions have from a message which is about to be deleted, in the same transaction.
- * @returns those sessions
- */
+/** Takes back the names that sessions have from a message that is being deleted, in that transaction. @returns those sessions */
 export function forgetNames(db: Sql, message: UIMessage, seq: number): string[] {
   const name = message.role === "user" ? deriveTitle(message) : undefined;
   if (name === undefined) return [];

@@ -35,10 +35,7 @@ export interface TranscriptOptions {
   removed?(id: string): void;
   /** A message that stays on another branch has another id now, in the caller's transaction. */
   renamed?(from: string, to: string): void;
-  /**
-   * Something was written, in the caller's transaction: what others have in memory of these messages may be old; without
-   * them, of any.
-   */
+  /** Something was written, in the caller's transaction: others may have old copies of these messages; without ids, of any. */
   changed?(ids?: readonly string[]): void;
 }
 
@@ -168,10 +165,7 @@ export class Transcript implements StoredMessages {
     return writeWhole(this.up(), instead);
   }
 
-  /**
-   * The newest messages, at most `limit`, or those before an earlier page. Costs the same however long the
-   * conversation is.
-   */
+  /** The newest messages, at most `limit`, or those before an earlier page. Costs the same in any conversation. */
   page(limit: number, before?: number, instead?: Instead): MessagePage {
     return writePage(before === undefined ? this.up() : this.#upFrom(before, limit), limit, instead);
   }
@@ -194,9 +188,7 @@ export class Transcript implements StoredMessages {
     return stored;
   }
 
-  /**
-   * The same for what somebody has rewritten, not gone on with: summaries that stand for the message are taken back.
-   */
+  /** {@link Transcript.put} for what somebody rewrote: summaries that stand for the message are taken back. */
   rewrite(message: UIMessage, identity?: string | null): UIMessage {
     const known = this.#find(message.id);
     const json = known?.json;
@@ -326,10 +318,7 @@ export class Transcript implements StoredMessages {
     return gone;
   }
 
-  /**
-   * Deletes the oldest beyond the limit, with the branches that hang on them, but never the newest message nor those of
-   * `keep`.
-   */
+  /** Deletes the oldest beyond the limit, with their branches, but not the newest message nor those of `keep`. */
   trim(keep: () => ReadonlySet<string> = () => new Set()): void {
     const max = this.#options.maxMessages?.();
     if (max === undefined || !Number.isFinite(max)) return;

@@ -26,7 +26,7 @@ export class Transcripts {
     this.#options = options;
   }
 
-  /** The session of all who name none. */
+  /** The current session: that of all who name none. */
   get current(): string {
     return (this.#current ??= this.#host.blank ? MAIN_SESSION : currentSession(this.#host));
   }

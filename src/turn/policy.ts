@@ -159,10 +159,7 @@ export interface ApprovalRequest {
   readonly approved: boolean;
 }
 
-/**
- * What the app decides about its turns: the class that it writes, by the names that users override. All of it is read or
- * called when it is needed.
- */
+/** What the app decides about its turns: its class, by the names that users override. Read or called when needed. */
 export interface TurnPolicy {
   /** What becomes of messages that are sent while a turn is under way. */
   readonly messageConcurrency: MessageConcurrency;
@@ -338,10 +335,7 @@ export function tell(
   });
 }
 
-/**
- * A turn fails, or a request for one is refused: says so, and what the user reads of it, which the class may word; else a
- * plain explanation. Never throws.
- */
+/** Reports a failed turn or a refused request. @returns what the user reads, by the class or in plain words. Never throws. */
 export async function explain(
   { host, policy, agent }: { readonly host: AgentHost; readonly policy: TurnPolicy; readonly agent: TurnAgent },
   error: unknown,

@@ -28,10 +28,7 @@ export abstract class DueWork<K> implements Work {
   protected abstract takeOver(): void;
   /** The first rows that wait, in the order in which they are to run. */
   protected abstract waiting(limit: number): readonly { readonly key: K; readonly at: number }[];
-  /**
-   * Marks the row as running, runs it, and calls `ended` once its end is stored, now or later. A row that is
-   * gone or no longer due: calls `ended` and that is all.
-   */
+  /** Marks the row as running, runs it, and calls `ended` once its end is stored; at once if it is gone or not due. */
   protected abstract start(key: K, ended: () => void): void;
   /** The life ends. */
   protected halting?(reason: unknown): void;

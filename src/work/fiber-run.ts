@@ -120,10 +120,7 @@ export class FiberRunner {
     });
   }
 
-  /**
-   * Calls the recovery hook for a row that is `recovering`, stores what follows from its answer, and then calls `ended`.
-   * A class without the hook has nothing to say.
-   */
+  /** Calls the recovery hook, if the class has one, for a `recovering` row; stores what follows from it, then calls `ended`. */
   recover(row: FiberRow, maxAgeMs: number, ended: () => void): void {
     const context = this.#context;
     const { host } = context;

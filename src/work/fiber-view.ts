@@ -75,10 +75,7 @@ export type FiberRecoveryResult =
 
 const RESULT_STATUSES: readonly unknown[] = ["completed", "error", "aborted", "interrupted"];
 
-/**
- * Checks what a hook or a caller handed in; nothing at all is fine.
- * @throws PerdureError `bad_input`
- */
+/** Checks what a hook or a caller handed in; nothing at all is fine. @throws PerdureError `bad_input` */
 export function parseRecoveryResult(value: unknown): FiberRecoveryResult | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== "object" || !("status" in value) || !RESULT_STATUSES.includes(value.status)) {

@@ -159,10 +159,7 @@ export class Fibers extends DueWork<string> {
     return row === undefined ? false : this.cancelFiber(row.id, reason);
   }
 
-  /**
-   * Says how an interrupted fiber is to end. False when it is not interrupted, or not there.
-   * @throws PerdureError `bad_input`, `limit` for a result that cannot be stored
-   */
+  /** Says how an interrupted fiber ends. False: it is not interrupted, or unknown. @throws PerdureError `bad_input`, `limit` */
   async resolveFiber(id: string, result: FiberRecoveryResult): Promise<boolean> {
     const checked = parseRecoveryResult(result);
     if (checked === undefined) throw new PerdureError("bad_input", "Pass the status with which the fiber ends.");

@@ -68,10 +68,7 @@ export class Queue extends MethodWork<QueueRow> {
     super(context, "queue", queueTable, 1);
   }
 
-  /**
-   * Stores an item; committed when this returns.
-   * @throws PerdureError `bad_input`, `bad_config`, `not_found` (the method), `limit` (the payload)
-   */
+  /** Stores an item; committed when this returns. @throws PerdureError `bad_input`, `bad_config`, `not_found`, `limit` */
   add(callback: string, payload?: unknown, options: QueueOptions = {}): string {
     refuseUnknown(options, queueOptionsNames, "queue()");
     const { host } = this.context;

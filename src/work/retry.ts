@@ -14,10 +14,7 @@ export interface RetryOptions {
 
 export const DEFAULT_RETRY: Required<RetryOptions> = { maxAttempts: 3, baseDelayMs: 100, maxDelayMs: 3000 };
 
-/**
- * Fills in what is missing.
- * @throws PerdureError `bad_config` when the result cannot work
- */
+/** Fills in what is missing. @throws PerdureError `bad_config` when the result cannot work */
 export function resolveRetry(
   options: RetryOptions | undefined,
   defaults: Required<RetryOptions> = DEFAULT_RETRY,

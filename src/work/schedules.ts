@@ -38,10 +38,7 @@ export class Schedules extends MethodWork<ScheduleRow> {
     super(context, "schedule", scheduleTable);
   }
 
-  /**
-   * Stores a schedule; committed when this returns.
-   * @throws PerdureError `bad_input`, `bad_config`, `not_found` (the method), `limit` (the payload)
-   */
+  /** Stores a schedule; committed when this returns. @throws PerdureError `bad_input`, `bad_config`, `not_found`, `limit` */
   add<T = unknown>(when: When, callback: string, payload?: T, options: ScheduleOptions = {}): Schedule<T> {
     refuseUnknown(options, scheduleOptionsNames, "schedule()");
     const { host } = this.context;
@@ -152,10 +149,7 @@ interface ScheduleRequest {
   readonly now: number;
 }
 
-/**
- * A row for what was asked, with its first time.
- * @throws PerdureError `bad_input` for a time, expression, zone or payload that cannot work
- */
+/** A row for what was asked, with its first time. @throws PerdureError `bad_input` for what cannot work */
 function toNewSchedule(request: ScheduleRequest): NewSchedule {
   const { callback, now } = request;
   const { type, spec, due, timeZone } = firstTime(request.when, request.timeZone, now);

@@ -264,10 +264,7 @@ const SETTINGS: readonly string[] = ["schedule", "timezone", "prompt", "handler"
 const MAX_TASK_ID_LENGTH = 256;
 const MAX_TASKS = 1000;
 
-/**
- * Checks everything that was declared before anything of it is used.
- * @throws PerdureError `bad_config` that names the task, what is wrong with it and what is allowed
- */
+/** Checks everything that was declared before any of it is used. @throws PerdureError `bad_config` that names the task */
 export function checkTasks(declared: unknown, defaults: TaskDefaults): Map<string, CheckedTask> {
   if (!isRecord(declared)) {
     throw new PerdureError(

@@ -22,10 +22,7 @@ export interface OpenedAgents {
   close(): void;
 }
 
-/**
- * Loads the agents directory, if that is what was given, and watches it, if that is wanted.
- * @throws PerdureError `bad_config`
- */
+/** Loads and watches the agents directory, as far as that is wanted. @throws PerdureError `bad_config` */
 export async function openAgents(source: AgentSource): Promise<OpenedAgents> {
   const { agents, subAgents = {} } = source;
   if (typeof agents !== "string" && !(agents instanceof URL)) {

@@ -195,10 +195,7 @@ export interface LoadedFile extends AgentFile {
   readonly cls: HostedAgentClass;
 }
 
-/**
- * Gives every class its name.
- * @throws PerdureError `bad_config` when a name cannot stand in a URL, or two files give the same one.
- */
+/** Gives every class its name. @throws PerdureError `bad_config` for a name that cannot stand in a URL, or that two files give */
 export function nameAgents(files: readonly LoadedFile[]): FoundAgents {
   const agents: Record<string, HostedAgentClass> = {};
   const subAgents: Record<string, HostedAgentClass> = {};

@@ -39,10 +39,7 @@ export interface Target {
   readonly agent?: AgentStep;
 }
 
-/**
- * Agents in this process, to be mounted into any Node server. What answers can be handed on as it is:
- * `app.use(host.handler)`.
- */
+/** Agents in this process, to be mounted into any Node server, as with `app.use(host.handler)`. */
 export interface Host {
   /** Answers a request to an agent; 404 for any other path. */
   readonly fetch: (request: Request, target?: Target) => Promise<Response>;

@@ -128,10 +128,7 @@ export class AgentDatabase implements AgentStore {
     }
   }
 
-  /**
-   * Rewrites the file without the pages that deleted rows were in, and empties the log.
-   * @throws PerdureError `bad_state` inside of a transaction, `disk_full`
-   */
+  /** Rewrites the file without deleted rows; empties the log. @throws PerdureError `bad_state` in a transaction, `disk_full` */
   scrub(): void {
     if (this.#depth > 0) throw new PerdureError("bad_state", "A database cannot be rewritten inside a transaction.");
     const handle = this.#handle(false);

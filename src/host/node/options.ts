@@ -36,10 +36,7 @@ const defaultLimits: HostLimits = {
   databaseBytes: 8 * 1024 ** 3,
 };
 
-/**
- * The limits with what is missing filled in.
- * @throws PerdureError `bad_config`
- */
+/** The limits with what is missing filled in. @throws PerdureError `bad_config` */
 export function resolveLimits(limits: Partial<HostLimits> = {}): HostLimits {
   refuseUnknown(limits, defaultLimits, "limits");
   const resolved = { ...defaultLimits };
@@ -79,10 +76,7 @@ export interface HostOptions extends RouteOptions {
   readonly storage?: Storage;
   /** What agents get as `this.env`: settings, secrets, clients of databases. Default: `process.env`. */
   readonly env?: object;
-  /**
-   * Agents that are woken with the host, as class and name: those that nobody would wake, because they read by themselves
-   * what comes, at Telegram for example.
-   */
+  /** Agents that are woken with the host, as class and name: those that read by themselves, as at Telegram. */
   readonly start?: readonly (readonly [className: string, name: string])[];
   /** Handed to `onStart` of every agent that this host wakes. */
   readonly props?: object;
@@ -98,10 +92,7 @@ export interface HostOptions extends RouteOptions {
   readonly log?: Log;
   /** Default: the machine's clock. */
   readonly clock?: Clock;
-  /**
-   * Called right after each commit of an agent database, and of the host's own index (then `agentId` is empty), with a
-   * count. For crash tests; must not throw.
-   */
+  /** Called after each commit of an agent, or of the host's index (`agentId` is empty). For crash tests; must not throw. */
   readonly onCommit?: (count: number, agentId: string) => void;
 }
 

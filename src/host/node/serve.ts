@@ -40,10 +40,7 @@ export interface ServeOptions extends Omit<HostOptions, "agents"> {
   readonly healthPath?: string;
   /** Answers requests that are not for an agent. Undefined: not mine, so {@link ServeOptions.assets} is asked, else 404. */
   readonly fetch?: (request: Request) => Response | undefined | Promise<Response | undefined>;
-  /**
-   * A directory of files, as a bundler builds a page, for what neither an agent nor `fetch` answered. Addresses of
-   * pages without a file get its `index.html`.
-   */
+  /** A directory of built files, for what neither an agent nor `fetch` answered. Pages without a file get its `index.html`. */
   readonly assets?: string;
   /** Whether SIGTERM and SIGINT stop the host in order and then end the process. Default true. */
   readonly signals?: boolean;

@@ -95,10 +95,7 @@ function dataSync(fd: number): Promise<void> {
   });
 }
 
-/**
- * Makes a directory of the host, and those above it if need be, so that they survive the loss of power. Blocks, but only when there
- * is something to make.
- */
+/** Makes a directory of the host that survives a power loss, with those above it. Blocks only when there is something to make. */
 export function makeDirectory(directory: string): void {
   const first = fs.mkdirSync(directory, { recursive: true, mode: FOLDER_MODE });
   if (first === undefined) return;

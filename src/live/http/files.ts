@@ -61,7 +61,7 @@ const GONE_PICTURE =
 /** Pages that still show the message see a picture that says so, not a broken one. */
 function gone(mediaType: string): Response {
   if (!mediaType.startsWith("image/")) {
-    const message = "This file was deleted, because its time was over.";
+    const message = "This file was deleted when its retention ended.";
     return Response.json({ error: { code: "not_found", message } }, { status: 410 });
   }
   return new Response(GONE_PICTURE, {

@@ -126,7 +126,7 @@ async function post({ request, caller, body: read, insist }: RouteRequest, { roo
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
   if (known !== undefined && !isOfSession(chat.host, known, session))
-    throw new PerdureError("conflict", `The request id "${id}" stands for something else already. Use a new one.`);
+    throw new PerdureError("conflict", `The request id "${id}" is already in use. Use a new one.`);
   if (known === undefined) {
     try {
       checkMessages(chat, session, body.messages);
@@ -226,7 +226,7 @@ function follow({ request, caller, params, query }: RouteRequest, { room }: Chat
   if (isOpen(turn) && after >= countChunks(chat.host, turn.seq) && after !== FROM_THE_START)
     throw new PerdureError(
       "conflict",
-      `There is no chunk ${after}: the last of what was seen was lost with the server. Read the stream from its start.`,
+      `There is no chunk ${after}: the server lost the last chunks that were seen. Read the stream from its start.`,
     );
   return streamTurn(chat.host, live, turn, after + 1);
 }

@@ -98,10 +98,7 @@ export class CollectionRows {
     return this.life === "" ? undefined : readCollectionRow(this.host, collection, key);
   }
 
-  /**
-   * Applies a write, whole or not at all, and tells everyone who follows.
-   * @throws PerdureError when it breaks a rule, or `fenced`; nothing was changed then.
-   */
+  /** Applies a write, whole or not at all, and tells its followers. @throws PerdureError when it breaks a rule, or `fenced` */
   write(write: RowWrite, source: RowSource): RowOutcome {
     const changes = this.#check(write, source);
     const name = { txid: write.txid, digest: write.txid === undefined ? undefined : digestOf(write, source) };
@@ -135,9 +132,10 @@ export class CollectionRows {
   }
 
   #check(write: RowWrite, source: RowSource): CheckedChange[] {
-    if (write.changes.length === 0) throw new PerdureError("bad_input", "A write must change something.");
+    if (write.changes.length === 0)
+      throw new PerdureError("bad_input", "The write is empty. Give it at least one change.");
     if (write.changes.length > MAX_ROW_CHANGES) {
-      throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Make several of it.`);
+      throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Split it.`);
     }
     const { collections } = this;
     const changes = write.changes.map((change) => checkChange(collections, change, source !== "server"));
@@ -261,7 +259,7 @@ function digestOf(write: RowWrite, source: RowSource): string {
 function usedAgain(txid: string | undefined): PerdureError {
   return new PerdureError(
     "conflict",
-    `The transaction id ${JSON.stringify(txid)} stands for another write already. Nothing was changed. Give each write an id of its own.`,
+    `The transaction id ${JSON.stringify(txid)} was already used for another write. Nothing was changed. Use a new id for each write.`,
   );
 }
 

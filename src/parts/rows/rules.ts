@@ -69,10 +69,7 @@ export interface CheckedChange {
   readonly json: string | null;
 }
 
-/**
- * The rules of a collection.
- * @throws PerdureError `not_found` when nothing is declared for the name.
- */
+/** The rules of a collection. @throws PerdureError `not_found` when nothing is declared for the name. */
 export function rulesFor(collections: Collections, name: string): CollectionRules {
   const isName = name !== ANY_COLLECTION && name !== UNSENDABLE;
   const key = Object.hasOwn(collections, name) ? name : ANY_COLLECTION;
@@ -93,10 +90,7 @@ export function requireReadable(collections: Collections, name: string, connecti
   }
 }
 
-/**
- * @param read the row as it is now, as JSON; null when there is none.
- * @throws PerdureError `not_allowed` when this client may not make these changes.
- */
+/** @param read the row as it is now, as JSON, or null @throws PerdureError `not_allowed` when this client may not */
 export function requireWritable(
   collections: Collections,
   changes: readonly CheckedChange[],

@@ -236,7 +236,8 @@ export class AgentRuns implements AgentPart, Work {
   /** A run that an earlier life left open. */
   async #adopt(run: AgentRunRow): Promise<void> {
     try {
-      if (!(await this.wants(run.runId))) cancelAgentRun(this.#host, run.runId, "What it was for was stopped.");
+      if (!(await this.wants(run.runId)))
+        cancelAgentRun(this.#host, run.runId, "The work that asked for it was stopped.");
       this.#follow(run);
     } catch (thrown) {
       if (!this.#own.halted) failedRun(this.#own, thrown);

@@ -7,10 +7,7 @@ import { isGone } from "./run-ends.ts";
 const MAX_RETRIES = 5;
 const FIRST_WAIT_MS = 50;
 
-/**
- * Calls a method of the agent above, again when that is out of reach or did not come up: after a restart its child may be
- * there first. @throws what the last call threw.
- */
+/** Calls a method of an agent above; again while that is out of reach, as after a restart. @throws what the last call threw */
 export async function askAbove(
   host: AgentHost,
   above: AgentPath,

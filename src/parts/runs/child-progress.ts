@@ -23,10 +23,7 @@ export class ChildProgress {
     this.#room = room;
   }
 
-  /**
-   * @param chunks how many chunks of the run were told so far.
-   * @returns the milestone that was reached, if one is named. @throws PerdureError `bad_input`
-   */
+  /** @param chunks how many were told so far @returns the milestone that is named, if one is @throws PerdureError `bad_input` */
   report(run: RunRow, given: AgentToolProgress, persist: boolean, chunks: number): AgentToolMilestone | undefined {
     const progress = checked(given);
     const at = this.#host.clock.now();

@@ -436,7 +436,7 @@ export function nextRunMove({ status, error, asks }: LastTurn): RunMove {
     case "aborted":
       return { kind: "end", status, error: "The child's turn was stopped." };
     case "skipped":
-      return { kind: "end", status: "aborted", error: "The child passed the message over." };
+      return { kind: "end", status: "aborted", error: "The child skipped the message." };
     case undefined:
       return { kind: "end", status: "aborted", error: "The child's conversation was cleared." };
   }

@@ -17,7 +17,7 @@ const table: [status: TurnStatus | undefined, asks: boolean, error: string | nul
   ["error", false, null, { kind: "end", status: "error", error: "The child's turn failed." }],
   ["aborted", false, null, aborted("The child's turn was stopped.")],
   ["aborted", true, null, aborted("The child's turn was stopped.")],
-  ["skipped", false, null, aborted("The child passed the message over.")],
+  ["skipped", false, null, aborted("The child skipped the message.")],
   [undefined, false, null, aborted("The child's conversation was cleared.")],
 ];
 

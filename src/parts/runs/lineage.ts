@@ -101,8 +101,8 @@ function dayOf(at: number): string {
 function tooMany(counted: Counted): RunRefusal | undefined {
   if (counted.ok) return undefined;
   const error =
-    `Not started: ${counted.limit} agents were started for this already, by all who work on it, and that is the most ` +
-    "(`maxAgentToolRuns`). Go on without, or answer with what is there.";
+    `Not started: ${counted.limit} agents have already been started for this, which is the limit ` +
+    "(`maxAgentToolRuns`). Continue without it, or answer with what you have.";
   return { reason: "count", error };
 }
 
@@ -116,7 +116,7 @@ function tooDeep(chain: readonly string[], depth: number): string {
         : ` They go in a circle: ${circle.join(" ↔ ")}.`;
   return (
     `Not started: agents may start agents ${depth} deep (\`maxAgentToolDepth\`), and this is deeper: ${chain.join(" → ")}.` +
-    `${says} Do the work yourself, or answer with what is there.`
+    `${says} Do the work yourself, or answer with what you have.`
   );
 }
 

@@ -16,7 +16,7 @@ export interface OwnTurns {
   runOf(turnId: string): string | undefined;
   /** Which runs a turn comes of, or code outside of turns. */
   lineageOf(turnId: string | undefined): Lineage | undefined;
-  /** The session of a turn; without one, that of the turn that runs, or of all who name none. */
+  /** The session of a turn; without one, that of the running turn, else the current one. */
   sessionOf(turnId: string | undefined): string | undefined;
   /** Where model calls are booked, also those that children make for the agent. */
   readonly ledger?: Ledger | undefined;

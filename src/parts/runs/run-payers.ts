@@ -50,10 +50,7 @@ class RunPayers implements Payers {
     await this.#tell({ kind: "release", id }).catch(() => {});
   }
 
-  /**
-   * A turn of the run is carried on: those above hear how its calls ended, and that others were cut.
-   * @throws what the call to the agent above throws.
-   */
+  /** A turn of the run continues after a cut: tells those above how its calls ended. @throws what the call to them throws */
   async recovered(ledger: Ledger | undefined): Promise<void> {
     const turns = JSON.parse(this.#run.turns) as readonly (readonly [seq: number])[];
     const ended = turns.flatMap(([seq]) => ledger?.endedCalls(seq) ?? []);

@@ -13,10 +13,7 @@ export interface StreamedAnswer {
   }): ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
 }
 
-/**
- * What an answer may be given as: a Response (UI message stream or plain text), what `streamText` returns, or the chunks
- * themselves.
- */
+/** An answer: a Response (UI message stream or plain text), what `streamText` returns, or the chunks. */
 export type ChatAnswer = Response | StreamedAnswer | ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
 
 const ordinary: unique symbol = Symbol("perdure.ordinary-turn");

@@ -52,10 +52,7 @@ export interface Conversing extends Engine {
   ended(id: string, end: TurnEnd): void;
 }
 
-/**
- * What happens in a session now: one turn at a time, from its start to its end. Made when one starts, and forgotten when
- * nothing more is to be done.
- */
+/** What happens in a session now, one turn at a time. Made when a turn starts, forgotten when nothing is left to do. */
 export class Conversation {
   readonly session: string;
   readonly #all: Conversing;

@@ -137,10 +137,7 @@ export class Conversations implements Conversing, Work {
     this.pump();
   }
 
-  /**
-   * Forgets a conversation, with all views of it. Its turns end; nothing of them is written any more.
-   * @param also runs in the transaction that does it.
-   */
+  /** Forgets a conversation and its views, and ends their turns. @param also runs in the same transaction. */
   clear(origin: Origin, session = this.session, also?: () => void): void {
     const family = familyOf(this.host, session);
     const open = openTurns(this.host).filter((turn) => family.has(turn.session));
@@ -288,10 +285,7 @@ export class Conversations implements Conversing, Work {
   }
 }
 
-/**
- * The session that code asks for; without one, that of the turn that runs, or of all who name none.
- * @throws PerdureError `not_found`
- */
+/** The session that code names; by default that of the running turn, else the current one. @throws PerdureError `not_found` */
 export function sessionNamed(all: Conversations, id: string | undefined): string {
   if (id === undefined) return all.session;
   if (hasSession(all.host, id)) return id;

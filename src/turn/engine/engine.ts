@@ -30,7 +30,7 @@ export interface Engine {
   readonly origins: Map<string, Origin>;
   /** The turns that run. */
   readonly turns: readonly Turn[];
-  /** The session of the turn that runs, if it is the only one; else the one of all who name none. */
+  /** The session of the running turn, if it is the only one; else the current one. */
   readonly session: string;
   /** The turn of this id, while it runs. */
   turn(id: string): Turn | undefined;
@@ -109,10 +109,7 @@ export interface ShownByRequest {
   readonly merged: boolean;
 }
 
-/**
- * Where the chat's facts go. Called after the commit that they stand on; must not throw. What is told here is all
- * that clients ever see of the chat.
- */
+/** Where the chat's facts go, after their commit: all that clients ever see of the chat. Must not throw. */
 export interface TurnOutput {
   /** A conversation changed, other than by a stream. */
   transcript(session: string, except?: Origin): void;

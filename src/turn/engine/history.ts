@@ -11,10 +11,7 @@ import { begunTurns, messageIdsOf, type TurnRow, turnsBehind } from "../../store
  * elsewhere until then.
  */
 
-/**
- * Ids of messages that wait for their own turn while `current` runs, or did until it was stopped.
- * @param unanswered ids of messages behind the last answer.
- */
+/** Ids of messages that wait for their own turn while `current` runs. @param unanswered those behind the last answer */
 export function waitingMessages(db: Sql, current: TurnRow, unanswered: () => readonly string[]): Set<string> {
   const ids = new Set<string>();
   for (const turn of turnsBehind(db, current)) {

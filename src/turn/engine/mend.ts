@@ -146,10 +146,7 @@ export function familyOf(db: Sql, session: string): ReadonlySet<string> {
   return new Set([owner, ...viewsOf(db, owner).map(({ id }) => id)]);
 }
 
-/**
- * Whether a turn belongs to a session, or to a view of it: who is in one session has nothing to do with those of others.
- * Without one, to any.
- */
+/** Whether a turn belongs to a session or to a view of it; without a session, always. */
 export function isOfSession(db: Sql, turn: { readonly session: string }, session?: string): boolean {
   return session === undefined || turn.session === session || familyOf(db, session).has(turn.session);
 }

@@ -157,10 +157,7 @@ export function accept(all: Engine, wish: TurnInput): TurnRow | undefined {
   return turn;
 }
 
-/**
- * Stores a request that no turn will answer by itself, so that it too may be repeated: its question came again while another
- * turn is to answer it.
- */
+/** Stores a request whose question another turn is already answering, so that the request can be repeated too. */
 export function acceptRepeated(all: Engine, id: string, session: string, asks: readonly string[]): void {
   const { host } = all;
   const now = host.clock.now();
@@ -302,10 +299,7 @@ function isCut(turn: TurnRow, answerId: string | null | undefined, removed: read
   return [answerId ?? turn.answerId, question].some((id) => typeof id === "string" && removed.includes(id));
 }
 
-/**
- * Turns that wait to answer messages that are removed, or that another turn is to answer instead: there is nothing left
- * for them to answer.
- */
+/** Turns left with nothing to answer: their messages are removed, or another turn answers them. */
 function orphanedTurns(open: readonly TurnRow[], taken: readonly string[]): TurnRow[] {
   if (taken.length === 0) return [];
   const gone = new Set(taken);

@@ -135,14 +135,10 @@ export function editInbox(
   const { turn, messages } = found;
   const last = messages.at(-1);
   if (last === undefined)
-    throw new PerdureError(
-      "bad_state",
-      `"${requestId}" asks for a turn without a new message: nothing can be changed.`,
-    );
+    throw new PerdureError("bad_state", `"${requestId}" has no message to edit: it only asks for another turn.`);
   const parts = typeof content === "string" ? withText(last.parts, content) : content;
   const parsed = parseUserMessage({ ...last, parts });
-  if ("reason" in parsed)
-    throw new PerdureError(parsed.code, `The message cannot be changed to this: ${parsed.reason}.`);
+  if ("reason" in parsed) throw new PerdureError(parsed.code, `The message was not changed: ${parsed.reason}.`);
   const rewrite = <T>(write: () => T): T =>
     all.commit(() => {
       if (identity !== undefined) setTurnIdentity(all.host, turn.seq, identity);
@@ -235,10 +231,7 @@ function find(all: Engine, requestId: string): WaitingInput | NotWaiting {
   return turn.attempts > 0 || turn.receipt !== null ? "started" : "not_found";
 }
 
-/**
- * What a turn names once it was moved: its own messages only. What it repeated of others was right as long as those
- * came before it.
- */
+/** What a turn names once it was moved: only its own messages. Others that it named may come after it now. */
 function claimed(turn: TurnRow, messages: readonly UIMessage[]): string {
   const named = turn.trigger === "regenerate" || turn.trigger === "submission";
   return named ? turn.messageIds : JSON.stringify(messages.map(({ id }) => id));

@@ -68,8 +68,8 @@ function judgeGiver(
       code: "not_allowed",
       reason:
         part.state === "approval-requested"
-          ? `The call of "${name}" waits for a person: a yes or a no can be said to it, and nothing else.`
-          : `What came of the call of "${name}", only the server can say: it runs there.`,
+          ? `The call of "${name}" waits for approval. Approve or deny it; it takes no result.`
+          : `The call of "${name}" runs on the server. Its result cannot come from a client.`,
     });
   if (verdict === false || !isAsked(all, "authorizeApproval") || !isQuestion(part, given)) return { answer: pinned };
   const call = describe(all, session, message, part);
@@ -120,7 +120,7 @@ function isQuestion({ state }: ToolPart, { answer }: ToolAnswer): boolean {
 }
 
 function refuseOther(all: Engine, now: Asked, given: ToolAnswer): JudgedAnswer {
-  const reason = `The answer is not to what is open about the call of "${toolName(now.part)}". Look at it again.`;
+  const reason = `This does not answer the open question about the call of "${toolName(now.part)}". Reload it, then answer.`;
   return refuse(all, now, given, { code: "conflict", reason });
 }
 

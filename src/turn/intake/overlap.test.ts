@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { turnRow } from "../../../test/chat/turn-row.ts";
 import type { TurnStatus, TurnTrigger } from "../../store/turn.ts";
-import { admitMessage, type MessageConcurrency } from "./accept.ts";
+import type { MessageConcurrency } from "../policy.ts";
+import { admitMessage } from "./accept.ts";
 
 const NOW = 5_000;
 

@@ -31,7 +31,7 @@ export interface SubmitOptions {
   readonly submissionId?: string;
   /** JSON that is kept with the submission, for whoever looks at it later. */
   readonly metadata?: unknown;
-  /** The conversation that it is for. Default: that of the turn that runs, or of all who name none. */
+  /** The conversation that it is for. Default: that of the running turn, else the current one. */
   readonly session?: string;
   /** For whom it is. Stored with the turn and its messages. */
   readonly identity?: Identity;
@@ -80,7 +80,8 @@ export interface Submission {
 export function submitMessages(all: Engine, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
   const { host } = all;
   const messages = toMessages(input);
-  if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
+  if (messages.length === 0)
+    throw new PerdureError("bad_input", "There is nothing to submit. Pass at least one message.");
   const idempotencyKey = checkId("idempotencyKey", options.idempotencyKey);
   const submissionId = checkId("submissionId", options.submissionId);
   const identity = givenIdentity(options);

@@ -43,7 +43,7 @@ interface ChatRequest {
   readonly trigger: "submit" | "regenerate";
   readonly body: Record<string, unknown> | undefined;
   readonly clientTools: readonly ClientTool[] | undefined;
-  /** The conversation that it is for. Default: that of all who name none. */
+  /** The conversation that it is for. Default: the current one. */
   readonly session?: string;
   /** Who sent it, as the app established it. */
   readonly identity?: Identity | undefined;
@@ -64,14 +64,14 @@ export function submit(all: Engine, request: ChatRequest, origin: Origin): Refus
   const known = readTurn(host, request.id);
   if (known !== undefined) {
     if (!isOfSession(host, known, session))
-      return { code: "bad_input", reason: "The request's `id` stands for something else already." };
+      return { code: "bad_input", reason: "The request's `id` is already in use. Choose another." };
     if (!isOpen(known)) output.repeated(known, origin);
     return undefined;
   }
   if (countOpenTurns(host) >= MAX_OPEN_TURNS)
     throw new PerdureError(
       "limit",
-      `${MAX_OPEN_TURNS} requests wait here already. Send this one again when some of them have been answered.`,
+      `${MAX_OPEN_TURNS} requests are already waiting. Send this one again when some have been answered.`,
     );
   const roles = rolesOf(transcript, request.messages);
   const read = readMessages(transcript, roles, request.messages);
@@ -188,10 +188,7 @@ export function checkMessages(all: Engine, session: string, list: readonly unkno
     if (role === "user" || roles.has(id) || id === running?.builder.id) continue;
     // Pages often greet with an answer that nobody gave. It is not taken, nor in the way.
     if (role === "system" || i === read.length - 1)
-      throw new PerdureError(
-        "bad_input",
-        `A message of role "${role}" cannot be sent: only the agent says such. Use "user".`,
-      );
+      throw new PerdureError("bad_input", `A message of role "${role}" cannot come from a client. Use "user".`);
   }
 }
 
@@ -215,7 +212,7 @@ function readMessages(
     if (!isRecord(given)) return { code: "bad_input", reason: `messages[${i}] must be an object.` };
     if (given.id === undefined && given.role === "user" && i < answered && !transcript.isEmpty) continue;
     const value = given.id === undefined ? { ...given, id: newId("msg") } : given;
-    if (typeof value.id !== "string") return { code: "bad_input", reason: `messages[${i}]: id must be a text.` };
+    if (typeof value.id !== "string") return { code: "bad_input", reason: `messages[${i}]: id must be a string.` };
     const known = roles.get(value.id);
     if (known !== undefined && (known !== "user" || i < list.length - 1)) {
       messages.push({ id: value.id, role: known, parts: [] });
@@ -268,12 +265,12 @@ export function newUserMessages(
     const author = role === undefined ? undefined : readIdentity(transcript.identityOf(value.id));
     if (author !== undefined && author.id !== identity?.id) {
       const isSame = sameJson(transcript.get(value.id)?.parts, value.parts);
-      if (!isSame) refused("a message that was pushed: somebody else has written it");
+      if (!isSame) refused("a pushed message: somebody else wrote it");
       continue;
     }
     const parsed = parseUserMessage(value);
     if ("message" in parsed) messages.push(withoutReserved(parsed.message));
-    else refused(`a message that was pushed: ${parsed.reason}`);
+    else refused(`a pushed message: ${parsed.reason}`);
   }
   return messages;
 }

@@ -100,7 +100,7 @@ export function answerTool(all: Engine, given: ToolAnswer, origin: Origin): bool
 
 function applyHeld(all: Engine, part: ToolPart, given: ToolAnswer, origin: Origin): void {
   if (answerTool(all, given, origin) !== false) return;
-  tellRefused(all, part, given, `What came of the call of "${toolName(part)}", the server has said: it ran there.`);
+  tellRefused(all, part, given, `The server already has the result of "${toolName(part)}": the tool ran there.`);
 }
 
 /** Says that an answer from outside counts for nothing. */
@@ -111,10 +111,7 @@ export function tellRefused({ host }: Pick<Engine, "host">, part: ToolPart, give
   });
 }
 
-/**
- * The turn that runs, or that was cut and waits to be carried on, if the call is in its answer. It goes on from its log: an
- * answer that is not there would be lost.
- */
+/** The turn, running or cut, whose answer has the call. It continues from its log, so an answer must go there. */
 function liveWith(all: Engine, { session: named, toolCallId }: ToolAnswer): Turn | undefined {
   const begun = openTurns(all.host).filter(({ status }) => status === "running");
   // Some providers count calls from zero in every answer: what another session says is about its own call.
@@ -379,10 +376,7 @@ export function holds({ host, transcripts }: Engine, turn: TurnRow): "ready" | "
   return batch.waiting > 0 ? "waiting" : "ready";
 }
 
-/**
- * Continuations that were asked for while `message` was being written, and that its model made needless: it had the
- * results from elsewhere and has gone on by itself.
- */
+/** Continuations that became needless while `message` was written: its model got the results and went on by itself. */
 export function needlessContinuations(all: Engine, turn: TurnRow, message: UIMessage): TurnRow[] {
   const step = message.parts.slice(message.parts.findLastIndex((part) => part.type === "step-start") + 1);
   const spoke = step.some((part) => part.type === "text" && part.text !== "");

@@ -63,7 +63,7 @@ const PROGRESS_MS = 200;
 /** All who are in the session are sent it, each time. */
 const PROGRESS_LIMITS = { maxOutputLines: 40, maxOutputChars: 2_000 };
 
-const PARKED_TEXT = "The call would have to wait for a person, and cannot do so in the background.";
+const PARKED_TEXT = "The call needs a person's approval, which it cannot wait for in the background.";
 
 /** What calls in the background ask of their agent besides. */
 interface BackgroundSurroundings {
@@ -134,7 +134,7 @@ export class BackgroundCalls implements StepBackground, Work {
     const note: BackgroundNote = { session, identity, since, lineage, ...(given !== undefined && { given }) };
     const json = encodeJson(note, "What a call was given") ?? "{}";
     const row = moveToBackground(this.#host, messageId, toolCallId, json, begun);
-    if (row === undefined) throw new PerdureError("bad_state", `The call ${toolCallId} does not run.`);
+    if (row === undefined) throw new PerdureError("bad_state", `The call ${toolCallId} is not running.`);
     this.#host.afterTx((committed) => {
       if (!committed) return;
       this.#host.emit("chat:background:started", { requestId, toolCallId, toolName: row.tool, session });

@@ -26,10 +26,7 @@ import type { ChatErrorClassification } from "../../store/usage.ts";
 /** Settings of the AI SDK that go to a provider as they are. */
 type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]["providerOptions"]>;
 
-/**
- * A function that a class may write for the tools that it names, where any tools are meant: it is called for those
- * alone, or finds names that it does not know.
- */
+/** A function that a class writes for the tools that it names, used where any tools may come. */
 type Loose<F extends (...args: never[]) => unknown> = { call(...args: Parameters<F>): ReturnType<F> }["call"];
 
 /*

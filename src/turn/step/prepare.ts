@@ -65,7 +65,10 @@ export async function prepareTurn(
   const given = bindActions(config.tools ?? {}, actions);
   const all = { ...tools, ...given };
   if (Object.hasOwn(all, BUDGET_TOOL))
-    throw new PerdureError("bad_config", `"${BUDGET_TOOL}" is the question of a budget. Give your tool another name.`);
+    throw new PerdureError(
+      "bad_config",
+      `"${BUDGET_TOOL}" is Perdure's own question about a budget. Give your tool another name.`,
+    );
   // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
   const onTools = (some: ToolSet) => capabilityBlock(offered(some, config.activeTools));
   const instructions = config.instructions ?? config.system;

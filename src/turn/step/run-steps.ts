@@ -44,10 +44,7 @@ export function inSteps(parts: StepParts): Answerer {
   };
 }
 
-/**
- * Runs a turn step by step to its end, from wherever an earlier attempt left it. Undefined where the turn was stopped
- * or given up: then whoever did it knows how it ends.
- */
+/** Runs a turn step by step to its end, from where it was left. Undefined: it was stopped, and whoever did it knows its end. */
 async function runSteps(parts: StepParts, active: Turn, options: ChatTurnOptions): Promise<TurnEnd | undefined> {
   const { chat: all } = parts;
   const fail = async (error: unknown, stage: "turn" | "stream", classification?: ChatErrorClassification) => {

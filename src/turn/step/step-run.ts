@@ -160,10 +160,7 @@ interface Anchor {
   readonly usage: Usage | undefined;
 }
 
-/**
- * Keeps the requests of one turn within the window of its model: looks at each before it is sent, at what the provider
- * says of it, and at what was used.
- */
+/** Keeps the requests of one turn within the model's window: before each is sent, and by what the provider says and counts. */
 class StepWindow {
   readonly #run: StepRun;
   #context: TurnContextView | undefined;
@@ -189,10 +186,7 @@ class StepWindow {
     return node === undefined ? parts : shownParts(node, parts, view);
   }
 
-  /**
-   * Looks at a request before it is sent, and makes it shorter if need be. @returns whether it has changed.
-   * @throws PerdureError `bad_config`
-   */
+  /** Shortens a request before it is sent, if need be. @returns whether it changed @throws PerdureError `bad_config` */
   async makeRoom(model: LanguageModel, messages: readonly ModelMessage[]): Promise<boolean> {
     const { parts, turn, active, called, signal } = this.#run;
     const { window } = parts;
@@ -253,10 +247,7 @@ class StepWindow {
     return facts.slice(facts.findLastIndex(({ id }) => answered.has(id)) + 1);
   }
 
-  /**
-   * A call was answered. @param messages what was sent, as the next request begins. @returns what learns from it, for the
-   * transaction that settles the call.
-   */
+  /** A call was answered. @param messages what was sent @returns what learns from it, in the transaction that settles the call */
   settled(model: LanguageModel, messages: readonly ModelMessage[], request: Omit<SentRequest, "session" | "model">) {
     const { window } = this.#run.parts;
     const name = nameOf(model);

@@ -9,12 +9,11 @@ import type { CallOutcome } from "../../tool/runner.ts";
 import type { StepRun } from "./step-run.ts";
 
 /** What a call inside of one that goes on in the background is answered. */
-export const NESTED_TEXT = "Other tools cannot be called from inside a call that goes on in the background.";
+export const NESTED_TEXT = "A tool call that runs in the background cannot call other tools.";
 
 /** What the model reads of a call that has no room. */
 export const FULL_TEXT =
-  "Not started: as many calls go on in the background as may at one time (`maxBackgroundCalls`). Wait until one of them " +
-  "has ended, or go on without.";
+  "Not started: the limit of background calls is reached (`maxBackgroundCalls`). Wait until one ends, or continue without it.";
 
 /** Shows that a call goes on without its turn. */
 export function receiptChunk({ toolCallId }: ToolPart): UIMessageChunk {
@@ -76,10 +75,7 @@ export class WaitedCall {
     return this.#row !== undefined;
   }
 
-  /**
-   * Waits as long as the tool says, then has the call go on without the turn.
-   * @param move writes that down, in the transaction that shows the receipt
-   */
+  /** Waits as long as the tool says, then lets the call run on in the background. @param move stores that, with the receipt */
   async outcome(
     running: Promise<CallOutcome>,
     move: (lineage: string | null) => BackgroundRow,
