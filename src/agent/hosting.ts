@@ -80,10 +80,7 @@ export class Hosting implements HostedAgent {
   readonly #own: AgentParts<unknown>;
   /** Those that were turned away while they connected: the agent never hears of them. */
   readonly #refused = new WeakSet<Socket>();
-  /**
-   * Of connections whose last frame waits for a verdict, or is read in pieces: when it has begun, and the next may be looked
-   * at. What comes behind a frame is about what that did.
-   */
+  /** Connections whose last frame is still judged or read: when that has begun. The next frame waits for it. */
   readonly #lines = new WeakMap<Socket, Promise<void>>();
   readonly #judge: Judge;
 

@@ -49,10 +49,7 @@ interface RpcCall {
   readonly args: readonly unknown[];
 }
 
-/**
- * Runs one call and answers it, always exactly once and only to the connection that asked. Never rejects.
- * Calls run side by side; answers come in the order in which they are ready.
- */
+/** Runs a call and answers it exactly once, to the connection that asked. Never rejects. Calls run side by side. */
 export async function answerCall(host: AgentHost, agent: object, connection: Connection, call: RpcCall): Promise<void> {
   const begun = host.clock.now();
   let error: string | undefined;

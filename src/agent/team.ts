@@ -69,10 +69,7 @@ export async function fanOut<Output = unknown>(
   return results;
 }
 
-/**
- * Runs the tasks side by side and resolves with the first result that will do; the others are stopped, and those that
- * have not begun never do. Undefined when none will do.
- */
+/** Runs tasks side by side until one result will do, and stops the others. Undefined when none will do. */
 export async function firstGood<Output = unknown>(
   agent: Agent<object>,
   tasks: readonly TeamTask[],

@@ -8,10 +8,7 @@ export async function sha256(data: Uint8Array | string): Promise<string> {
 
 const PRIME = 0x01000193;
 
-/**
- * A fingerprint of a text at once, where {@link sha256} would have to be waited for. It tells texts apart that nobody has
- * chosen to be alike; it is no proof against who has.
- */
+/** A synchronous fingerprint of a text, unlike {@link sha256}. No proof against somebody who wants two texts to be alike. */
 export function fingerprint(text: string): string {
   // Four variables and not a list of four, which takes several times longer.
   let [a, b, c, d] = [0x811c9dc5, 0x9e3779b9, 0x85ebca6b, 0xc2b2ae35];

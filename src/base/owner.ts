@@ -1,7 +1,4 @@
-/**
- * Whose code runs. For what is kept in the process beside the agents, such as the pages of a browser: it belongs to one of
- * these, never to a name that an app gives.
- */
+/** Whose code runs. What a process keeps beside its agents, such as browser pages, belongs to one of these. */
 export interface Owner {
   /** The agent's whole address, unique in this process. One that was deleted and made again is another one. */
   readonly agent: string;

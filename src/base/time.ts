@@ -5,10 +5,7 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /**
-   * Runs `work` once, not before `ms` milliseconds have passed, however many. Never keeps a process alive.
-   * @returns a function that cancels it; calling that again, or late, does nothing.
-   */
+  /** Runs `work` once, after at least `ms`. Never keeps a process alive. @returns what cancels it, any number of times */
   after(ms: number, work: () => void): () => void;
 }
 

@@ -79,10 +79,7 @@ const CAPABILITIES: readonly Capability[] = [
   { has: named("load_extension"), text: "You can load extensions that bring more tools." },
 ];
 
-/**
- * A few sentences on what the tools of this turn allow, for the end of the system prompt. Depends on the tools alone,
- * so that the prompt stays the same while they do. Empty without tools.
- */
+/** What the tools of this turn allow, for the end of the system prompt. Depends on the tools alone. Empty without tools. */
 export function capabilityBlock(tools: ToolSet): string {
   const names = Object.keys(tools);
   if (names.length === 0) return "";

@@ -18,10 +18,7 @@ export function noteInstead(
   return `${beginning(SUPERSEDED, part)}is out of date. The newer one is that of ${where}.]`;
 }
 
-/**
- * Whether the output of a call is what {@link noteInstead} says. It names the call: what a page or a file
- * says that a tool has read does not know that, and cannot pass for one.
- */
+/** Whether the output of a call is from {@link noteInstead}. It names the call, so no page or file can pass for one. */
 export function isCleared(part: ToolPart): boolean {
   const { output } = part;
   if (typeof output !== "string") return false;
@@ -32,10 +29,7 @@ function beginning(mark: string, part: ToolPart): string {
   return `${mark}the output of ${toolName(part)}, call ${part.toolCallId}, `;
 }
 
-/**
- * The tools for one message. A tool that shows its outputs to the model in its own way knows nothing of texts that stand
- * in their places. The same object when there are none.
- */
+/** The tools for one message: those with their own `toModelOutput` show cleared outputs as text. The same object if none has. */
 export function toolsFor(message: UIMessage, tools: ToolSet): ToolSet {
   const names = new Set<string>();
   const notes = new Set<unknown>();

@@ -109,10 +109,7 @@ function toCut(view: ContextView, index: number, split: number, lastUser: number
   return { at, parts: inside === undefined ? null : split, covered, pins, rest };
 }
 
-/**
- * A cut at a place that is known: behind a message, or behind the first `parts` parts of it. Undefined when the message
- * is not shown (any more), or nothing would be covered.
- */
+/** A cut behind a message, or behind its first `parts` parts. Undefined when it is not shown, or nothing would be covered. */
 export function cutAt(view: ContextView, at: number, parts: number | null): Cut | undefined {
   const index = view.nodes.findIndex((node) => node.seq === at || node.last === at);
   const node = view.nodes[index];

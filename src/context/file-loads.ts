@@ -28,10 +28,7 @@ export class FileLoads {
     this.#load = load;
   }
 
-  /**
-   * Makes a call with `messages` and what loads their files; again, with texts instead, when some cannot be loaded.
-   * @throws what the call throws; the reason of `signal` when it aborts.
-   */
+  /** Makes a call whose files are loaded; again, with texts instead, for those that cannot be. @throws what the call throws */
   async within<T>(
     messages: ModelMessage[],
     signal: AbortSignal,

@@ -65,10 +65,7 @@ export function unitsOfMedia({ mediaType = "", bytes, size }: Media): number {
   return OTHER_UNITS;
 }
 
-/**
- * {@link unitsOfMedia} of a file as messages hold it: base64, bytes, a URL (also a data URL), a reference, or one of
- * these with a tag. What is behind an address is not looked at. Never throws.
- */
+/** {@link unitsOfMedia} of a file as messages hold it. What is behind an address is not looked at. Never throws. */
 export function unitsOfFile(mediaType: string | undefined, data: unknown): number {
   if (typeof data === "object" && data !== null && "type" in data) {
     const tagged = data as { type: unknown; text?: unknown; data?: unknown; url?: unknown };

@@ -31,10 +31,7 @@ export class TokenCounters {
   /** `false`: it has failed. */
   readonly #counters = new Map<string, CountText | false>();
 
-  /**
-   * @param failed is told once for a model, when its texts are estimated although there is a counter. Must not throw.
-   * @param estimate what counts texts where the app does not.
-   */
+  /** @param failed told once per model when its counter fails; must not throw @param estimate counts where the app does not */
   constructor(
     find: CounterOf,
     failed: (model: string, error: string) => void,

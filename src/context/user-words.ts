@@ -48,10 +48,7 @@ export function wordsBudget(usable: number, conversation: number): Pick<TellWord
   return { budget, most: Math.max(budget, small) };
 }
 
-/**
- * What users said in what is covered, also into answers, oldest first, and of what the assistant said the sentences that
- * should not be lost. What a tool said in a user's place is not theirs.
- */
+/** What users said in what is covered, oldest first, and the key sentences of the assistant. Words of tools are not theirs. */
 export function coveredWords(covered: Cut["covered"]): SaidWords[] {
   const words: SaidWords[] = [];
   for (const { node, parts } of covered) {

@@ -41,10 +41,7 @@ export class Gate implements TxListener {
   #line: Waiting[] = [];
   #draining = false;
 
-  /**
-   * @param failed the store could not be synced: what waits is dropped, for it may never be shown.
-   * @param refusal why nothing may be written now.
-   */
+  /** @param failed the store could not be synced: what waits is dropped @param refusal why nothing may be written now */
   constructor(
     store: () => GatedStore,
     failed: (error: unknown) => void,

@@ -109,10 +109,7 @@ export class HostSocket implements Socket {
     this.#measured(() => this.#raw.sendAll(frames));
   }
 
-  /**
-   * Drops a reader that is too slow. One write that is larger than the limit by itself does not count: it would drop
-   * every reader, however fast, and each again when it comes back for the same thing.
-   */
+  /** Drops a reader that is too slow. One write above the limit does not count: it would drop every reader, again and again. */
   #measured(write: () => void): void {
     if (!this.open) return;
     const before = this.#raw.buffered;

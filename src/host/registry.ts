@@ -25,11 +25,7 @@ export class Registry {
     return this.#classes.isClass;
   }
 
-  /**
-   * Forgets all classes and takes these.
-   * @returns the names that mean another class than before, or none, or are new.
-   * @throws PerdureError `bad_config` as the constructor; then nothing has changed.
-   */
+  /** Takes these classes instead. @returns the names whose class changed @throws PerdureError `bad_config`, and changes nothing */
   replace(roots: AgentClasses, children: AgentClasses): ReadonlySet<string> {
     const old = this.#classes.byName;
     this.#classes = toClasses(roots, children);

@@ -178,10 +178,7 @@ export class Resident implements LifeOwner, SocketOwner {
     life.end(reason);
   }
 
-  /**
-   * The class has other code now: a life of the old one ends, and one of the new one carries on what it did. The sockets
-   * stay. What could not start with the old code is tried at once.
-   */
+  /** The class has other code now: a life with it continues what the old one did. Sockets stay. A failed start is tried again. */
   renew(reason: PerdureError): void {
     if (this.#life === undefined && this.#cancelRetry === undefined) return;
     this.end(reason);

@@ -17,10 +17,7 @@ export function transfer<T>(value: T, giver?: Pick<HostedAgent, "lend">): T {
   }
 }
 
-/**
- * In longer lists only keys that are symbols are looked for: finding the others takes longer than the copy. Lists with names,
- * such as what a regular expression finds, are short.
- */
+/** In longer lists only symbol keys are looked for: finding others takes longer than the copy, and lists with names are short. */
 const MAX_NAMED_LENGTH = 1_000;
 
 interface Transfer {

@@ -236,10 +236,7 @@ export class Ledger {
     });
   }
 
-  /**
-   * At the start of a life: calls that an earlier one left open were cut, and are charged in full, but for those of
-   * which somebody else will tell the end. @returns how many.
-   */
+  /** At the start of a life: charges open calls of earlier ones in full, unless others will tell their end. @returns how many */
   closeOpen(keep: (call: Pick<UsageRow, "id" | "purpose">) => boolean = () => false): number {
     return this.#closeAll((row) => !keep(row));
   }

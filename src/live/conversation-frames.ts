@@ -105,10 +105,7 @@ export function cutAnswer(chat: Conversations, session: string): Instead | undef
   return id === undefined || stored?.parts.length !== 0 ? undefined : { id, json: undefined };
 }
 
-/**
- * Whether an answer under way can be shown outside of its stream. A call that runs here looks to the public hook as if
- * it were its own to run; and what is not committed may be seen by nobody.
- */
+/** Whether an unfinished answer can be shown outside of its stream: it is committed, and clients would run none of its calls. */
 function isShowable(running: Turn): boolean {
   if (running.empty || toolParts(running.message).some(({ state }) => state === "input-available")) return false;
   try {

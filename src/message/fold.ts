@@ -78,10 +78,7 @@ export function applyChunk(builder: MessageBuilder, chunk: UIMessageChunk): bool
   }
 }
 
-/**
- * Whether the message should be saved once this chunk was applied: something whole was added to it that a
- * crash should not undo. Not for the many small ones in between; the log of the stream has those.
- */
+/** Whether the message should be saved after this chunk: something whole was added. The log has the small ones in between. */
 export function isBoundary(chunk: UIMessageChunk): boolean {
   switch (chunk.type) {
     case "text-end":

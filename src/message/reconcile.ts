@@ -16,10 +16,7 @@ interface ReconcileOptions {
   readonly trigger?: string;
   /** The answer that is being written now. What a client has of it is part of it at best. */
   readonly inFlightId?: string;
-  /**
-   * Whether a message that is not stored was so once, and was taken away since. A client that was away may still show
-   * it; it comes back only as the last message, which is what its user has just sent.
-   */
+  /** Whether a message that is not stored once was. A client may still show it; it comes back only as the last message. */
   readonly wasStored?: (id: string) => boolean;
   /** What storing makes of a message, so that a stored one that was cut is not taken for an edit. */
   readonly asStored?: (message: UIMessage) => UIMessage;

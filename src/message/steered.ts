@@ -4,10 +4,7 @@ import type { UIMessage } from "./types.ts";
 /** The field of a message's metadata that is the server's. What clients send there is not taken. */
 const RESERVED = "perdure";
 
-/**
- * The answer that took this message in while it was being written. The message stays where it was for those who read
- * along, but the model has it as a part of that answer.
- */
+/** The answer that took this message in. For readers it stays where it was; for the model it is a part of that answer. */
 export function steeredInto(message: UIMessage): string | undefined {
   const own = isRecord(message.metadata) ? message.metadata[RESERVED] : undefined;
   return isRecord(own) && typeof own.steeredInto === "string" ? own.steeredInto : undefined;

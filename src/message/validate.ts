@@ -38,10 +38,7 @@ export type ParsedUserMessage =
   | { readonly message: UIMessage }
   | { readonly reason: string; readonly code: "bad_input" | "too_large" };
 
-/**
- * Checks a message that a client wants to add as a user's: structure, content types that a user may send
- * (`text`, `file`, `data-*`), field types, and sizes. Never throws.
- */
+/** Checks a client's message as a user's: structure, allowed types (`text`, `file`, `data-*`), fields, sizes. Never throws. */
 export function parseUserMessage(value: unknown): ParsedUserMessage {
   const crowded = partsFault(value);
   if (crowded !== undefined) return { reason: crowded, code: "too_large" };
@@ -144,10 +141,7 @@ export function isUrl(url: string): boolean {
   return url.startsWith("data:") || URL.canParse(url);
 }
 
-/**
- * Whether a user's file may be there: in the web, in the address itself, or kept with the conversation. Other addresses
- * are for the app to give, which knows what its model can read.
- */
+/** Whether a user's file may be there: on the web, in the address itself, or kept with the conversation. Others are the app's. */
 function isTakenUrl(url: string): boolean {
   if (/^(data|https?):/i.test(url)) return isUrl(url);
   return toReference(url)?.kind === "media";

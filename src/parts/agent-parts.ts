@@ -47,10 +47,7 @@ interface AgentStatics {
   readonly subAgents: readonly ChildClass[];
 }
 
-/**
- * What an agent object is wired from. Parts are made when they are first used: most agents that are connected use
- * few of them, and there may be many thousands of such agents.
- */
+/** What an agent is wired from. Parts are made on first use: there may be many thousands of agents that use few of them. */
 export class AgentParts<State> implements OwnAgent, WorkContext, StateOwner<State> {
   readonly host: AgentHost;
   /** In the order in which they are asked. */

@@ -285,10 +285,7 @@ interface EraseSurroundings {
   readonly media: MediaMover;
 }
 
-/**
- * Erases a session or a subject's data: its turns are stopped first, and clients see it go.
- * @throws PerdureError `bad_state` inside of a turn of such a session: it would wait for itself.
- */
+/** Erases a session or a subject's data, after stopping its turns. @throws PerdureError `bad_state` within such a turn */
 async function eraseData(around: EraseSurroundings, scope: EraseScope): Promise<EraseReceipt> {
   const { chat } = around.room;
   const { host } = chat;

@@ -52,10 +52,7 @@ export class StoredState<State> {
     return value === undefined ? undefined : encodeStateFrame(writeJson(value, "The state"));
   }
 
-  /**
-   * @throws PerdureError `read_only` when it runs for somebody who may only read; `bad_input` when JSON
-   *   cannot hold the value; whatever the agent's `validateStateChange` throws.
-   */
+  /** @throws PerdureError `read_only`, `bad_input` when JSON cannot hold the value; what `validateStateChange` throws */
   set(next: State, source: StateSource): void {
     if (next === undefined)
       throw new PerdureError("bad_input", "The state cannot be undefined. Use null for an empty one.");

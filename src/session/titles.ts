@@ -21,10 +21,7 @@ export function titleTriesKey(session: string): string {
   return `title:${session}`;
 }
 
-/**
- * A title from what a user said: the first words, without marks and code. Of a message without words, what is attached
- * to it; undefined when there is nothing to say.
- */
+/** A title from a user's message: its first words, without marks and code, else what is attached; undefined: neither. */
 export function deriveTitle(message: UIMessage): string | undefined {
   const said = message.parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
   const text = plainText(said.slice(0, MAX_READ));

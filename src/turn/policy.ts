@@ -199,10 +199,7 @@ export interface TurnAgent {
   repair(part: ToolPart, message: UIMessage): Part;
   /** What somebody is called who answers a question. */
   approver(origin: Origin, identity: Identity | undefined): string | undefined;
-  /**
-   * What a turn comes of that code asks for, as it is stored; null: of no other. @param counted false: something else bounds it.
-   * @throws PerdureError `limit` when it may not be
-   */
+  /** The cause of a turn of code, as stored; null: none. @param counted false: bounded elsewhere @throws PerdureError `limit` */
   admit(counted: boolean): string | null;
   /** A turn is over, however it ended. Must not throw. */
   over(turnId: string): void;

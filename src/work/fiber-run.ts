@@ -61,10 +61,7 @@ export class FiberRunner {
     for (const waiter of waiters ?? []) waiter.settled();
   }
 
-  /**
-   * Runs `fn` as the fiber `row`, which is `running`. Resolves with how it ended once that is stored; never
-   * rejects. Not in a transaction, so that each stash is a commit of its own.
-   */
+  /** Runs `fn` as a running fiber, outside of a transaction. Resolves with its end once that is stored; never rejects. */
   execute(row: FiberRow, fn: (ctx: FiberContext) => unknown): Promise<Outcome> {
     const { host } = this.#context;
     const controller = new AbortController();

@@ -46,10 +46,7 @@ export function resolveRetry(
   return { maxAttempts, baseDelayMs, maxDelayMs };
 }
 
-/**
- * How long to wait after `attempts` tries have failed: anything between nothing and the doubled base, so that
- * many that failed together do not come back together. Whole milliseconds.
- */
+/** The wait after `attempts` failed tries: random up to the doubled base, so that many do not come back together. */
 export function backOffMs(
   attempts: number,
   retry: Pick<Required<RetryOptions>, "baseDelayMs" | "maxDelayMs">,

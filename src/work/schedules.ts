@@ -174,10 +174,7 @@ function isRecurring(type: ScheduleType): boolean {
   return type === "cron" || type === "interval";
 }
 
-/**
- * The occurrence after the one that has just ended, always later than `now`: what was missed is not made up
- * for. Intervals keep their beat. Null when a cron expression holds no more.
- */
+/** The occurrence after the last one, later than `now`: missed ones are skipped. Null when a cron expression has no more. */
 function nextOccurrence(row: Pick<ScheduleRow, "type" | "spec" | "timeZone" | "due">, now: number): number | null {
   if (row.type === "cron") {
     // Never before the one that just ran, also if the clock was put back.

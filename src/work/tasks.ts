@@ -14,10 +14,7 @@ import { ALLOWED_SCHEDULES, isTimeZone, occurrenceAfter, parseSchedule, type Tas
 export interface TaskHooks {
   /** Runs code of the user as the agent. Throws what it throws. */
   as<T>(work: () => T): T;
-  /**
-   * Stores a turn that answers `prompt`, once per occurrence. In a transaction: it starts when that is committed.
-   * If it throws, that is taken for trouble of the store, and it is called again.
-   */
+  /** Stores a turn that answers `prompt`, once per occurrence, in a transaction. If it throws, it is called again. */
   accept(prompt: string, occurrence: ScheduledTaskContext, deliverTo: DeliverTo | undefined): void;
   /** An occurrence was given up. Must not throw. */
   failed(error: unknown): void;
@@ -37,10 +34,7 @@ export class Tasks extends DueWork<string> {
     this.#hooks = hooks;
   }
 
-  /**
-   * From now on these are the tasks: new ones are armed, those with another schedule are armed anew, others are left as
-   * they are, and rows of no task go. One commit, if there is anything to change.
-   */
+  /** Takes over the declared tasks, in one commit: arms new and changed ones, leaves the others, and deletes rows of none. */
   reconcile(tasks: ReadonlyMap<string, CheckedTask>): void {
     const { host } = this.context;
     const isRunning = (id: string) => this.isRunning(id);
@@ -182,10 +176,7 @@ type TaskChange =
   | { readonly kind: "change"; readonly task: Omit<ArmedTask, "due"> }
   | { readonly kind: "remove"; readonly id: string };
 
-/**
- * Brings rows to what is declared. A task that is as it was keeps its next time and what it has tried, so nothing is
- * moved by a start, however often there is one. @returns only what must change
- */
+/** Brings rows to what is declared. An unchanged task keeps its next time and its tries. @returns only what must change */
 export function changesFor(
   rows: readonly TaskRow[],
   tasks: ReadonlyMap<string, CheckedTask>,

@@ -7,10 +7,7 @@ export interface WorkContext {
     AgentHost,
     "id" | "sql" | "tx" | "afterTx" | "durable" | "breathe" | "clock" | "emit" | "report" | "keepAwake" | "context"
   >;
-  /**
-   * The method of the agent, bound; undefined when the class has none of that name. What it returns should
-   * run in a context of its own: work may be started from within anyone's request.
-   */
+  /** The agent's method, bound; undefined when there is none. It runs in a context of its own, whoever started the work. */
   method(name: string): ((...args: unknown[]) => unknown) | undefined;
   /**
    * Due times or running work changed: the agent recomputes its alarm. Called when the transaction that the

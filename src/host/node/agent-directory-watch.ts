@@ -366,11 +366,7 @@ class ModuleGraph {
   /** When everything was last made to be read anew. */
   #floor = 0;
 
-  /**
-   * Sees the imports from now on.
-   * @param root a real path: Node follows links before it gives a module its URL.
-   * @throws PerdureError `bad_config` when this Node has no hooks for modules.
-   */
+  /** Sees imports from now on. @param root a real path, as Node uses @throws PerdureError `bad_config` without module hooks */
   constructor(root: string) {
     this.#root = root + sep;
     // Newer than the oldest Node that the rest runs on, where an import of this name would not even link.

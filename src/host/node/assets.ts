@@ -112,10 +112,7 @@ function matches(wanted: string | null, etag: string): boolean {
   return wanted.trim() === "*" || wanted.split(",").some((tag) => bare(tag) === bare(etag));
 }
 
-/**
- * Whether a name has a hash of its content in it, as bundlers write it: `main-Bx7Kq2_d.js`. A plain word or a date must
- * not pass for one, because what is kept for ever cannot be taken back.
- */
+/** Whether a name has a content hash, as in `main-Bx7Kq2_d.js`, and not just a word or a date: it is cached for ever. */
 function isHashed(name: string): boolean {
   const hash = /^assets\/.*[-.]([\w-]{8}|[0-9a-f]{16,64})\.\w+$/.exec(name)?.[1];
   return hash !== undefined && /[a-z]/.test(hash) && /[A-Z0-9]/.test(hash);

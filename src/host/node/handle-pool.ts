@@ -52,10 +52,7 @@ export class Handle {
   }
 }
 
-/**
- * The open databases of a host, at most `limit` of them; the one that was not used for longest is closed
- * to make room. Never closes one inside a transaction: those are synchronous, so none is open then.
- */
+/** The open databases of a host, at most `limit`; the least recently used is closed to make room, never in a transaction. */
 export class HandlePool {
   readonly #limit: number;
   readonly #empty: Handle;

@@ -324,10 +324,7 @@ function prepareAll(db: Database.Database) {
   };
 }
 
-/**
- * The lock is SQLite's own exclusive lock on the host database: the operating system frees it when the
- * process dies, however it dies, so there is no stale lock file to delete by hand.
- */
+/** The lock is SQLite's own on the host database: the system frees it however the process dies, so none is ever stale. */
 function openLocked(file: string, dir: string, owner: string, waitMs: number): Database.Database {
   const deadline = Date.now() + waitMs;
   for (;;) {

@@ -2,10 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { FILE_MODE } from "./private-files.ts";
 
-/**
- * What a host notes outside of its database, beside the agents' files: how far the index had come, and what was about to be
- * deleted. An index that is behind it is an old copy.
- */
+/** What a host notes beside its database: how far the index is, and what is being deleted. An index behind it is an old copy. */
 export interface IndexMark {
   /** Another one for every start. */
   readonly token: string;

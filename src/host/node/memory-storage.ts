@@ -7,10 +7,7 @@ import { indexed } from "./disk-storage.ts";
 import { HandlePool } from "./handle-pool.ts";
 import { openEmpty, templateBytes } from "./open-sqlite.ts";
 
-/**
- * Keeps everything in memory: for tests, and for agents that may be forgotten when the process ends. A
- * second host on the same value finds what the first one left, as after a restart.
- */
+/** Keeps everything in memory, until the process ends. A second host on the same value finds it, as after a restart. */
 export function memoryStorage(options: { openDatabases?: number; onCommit?: (id: string) => void } = {}): Storage {
   const template = templateBytes();
   const files = new Map<string, MemoryAgentFile>();

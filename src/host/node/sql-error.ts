@@ -2,10 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { errorText, PerdureError } from "../../base/error.ts";
 
-/**
- * Turns what SQLite threw into an error that says what to do. A full disk or a damaged file is told
- * apart from a wrong statement, because only the last one is the caller's to mend.
- */
+/** What SQLite threw, as an error that says what to do. Full disks and damaged files are told apart from wrong statements. */
 export function toSqlError(thrown: unknown, where: string): PerdureError {
   if (PerdureError.is(thrown)) return thrown;
   const code = codeOf(thrown);

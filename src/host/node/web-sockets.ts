@@ -110,10 +110,7 @@ export class WebSockets {
     resident.connect(socket, request);
   }
 
-  /**
-   * A refusal for good must be a close code: clients retry a failed upgrade for ever. One that may pass must not be: what
-   * they have queued leaves with the first open socket, and would be lost with it.
-   */
+  /** Refuses for good by a close code, since clients retry failed upgrades; else by HTTP, or what they queued would be lost. */
   async #refuse(
     incoming: IncomingMessage,
     socket: Duplex,

@@ -153,10 +153,7 @@ function ruleFailed(what: string, cause: unknown): PerdureError {
   return new PerdureError("bad_config", `${what} failed. The agent's log says why.`, { cause });
 }
 
-/**
- * @param isRead its row was read from a frame: it is JSON, and nobody else has it.
- * @throws PerdureError `not_found`, `bad_input` or `too_large` for a change that breaks a rule.
- */
+/** @param isRead its row came from a frame: it is JSON already @throws PerdureError `not_found`, `bad_input`, `too_large` */
 export function checkChange(collections: Collections, change: RowChange, isRead = false): CheckedChange {
   const { table, key, operation } = change;
   const rules = rulesFor(collections, requireName(table, MAX_COLLECTION_NAME, "The name of a collection"));

@@ -42,10 +42,7 @@ type CallOf = Pick<UsageRow, "id" | "turnId">;
 const DONE: Booked = { ok: true, limited: false };
 const SEPARATOR = "/";
 
-/**
- * Books what a child did for the run `runId`, here and above. Whatever was booked before a failure can be booked again.
- * @throws what the ledgers throw, and calls to the agents above.
- */
+/** Books what a child did for a run, here and above; may be repeated. @throws what the ledgers and the agents above throw */
 export async function bookCall(books: Bookkeeper, runId: string, note: CallNote): Promise<Booked> {
   const run = books.host.blank ? undefined : readAgentRun(books.host, runId);
   const within = (id: string) => prefixOf(runId) + id;

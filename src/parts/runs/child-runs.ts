@@ -390,10 +390,7 @@ function toMessage(given: string | UIMessage, runId: string): UIMessage {
   };
 }
 
-/**
- * What tells those who follow a run of calls that were not allowed. No turn says so: it is in the message only, and
- * they see no messages. Not stored, and the same again changes nothing.
- */
+/** Tells followers of a run which calls were denied: only the message says so, and they see none. Not stored, may be repeated. */
 function deniedChunks(answer: UIMessage | undefined): AgentToolChunk[] {
   return (answer?.parts ?? []).flatMap((part) =>
     isToolPart(part) && part.state === "output-denied"

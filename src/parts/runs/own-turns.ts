@@ -29,10 +29,7 @@ export interface ReactingTo {
   readonly deliverTo?: DeliverTo | undefined;
 }
 
-/**
- * Where the ends and milestones of detached runs are told: in the session that asked for them; if it is gone, nowhere.
- * Each `key` is told once, however often it is asked.
- */
+/** Where ends and milestones of detached runs are told: the session that asked, if it is there. Each `key` is told once. */
 export interface RunConversation {
   formatCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string;
   formatMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string;

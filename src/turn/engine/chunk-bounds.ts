@@ -7,10 +7,7 @@ const MAX_CHUNK_CHARS = 8 * 1024 * 1024;
 /** The input of one call, as text. More than any model says at once. */
 const MAX_INPUT_CHARS = 1024 * 1024;
 
-/**
- * Refuses a chunk that is larger than anybody could mean, before anything of it is stored.
- * @param chars how long it is as JSON. @throws PerdureError `limit`, in words for the user
- */
+/** Refuses a chunk that is far too large, before it is stored. @param chars its length as JSON @throws PerdureError `limit` */
 export function checkChunk(builder: MessageBuilder, chunk: UIMessageChunk, chars: number): void {
   if (chars > MAX_CHUNK_CHARS) throw tooLarge("a piece of the answer", MAX_CHUNK_CHARS);
   if (chunk.type === "tool-input-available" && chars > MAX_INPUT_CHARS) throw tooLargeInput(chunk.toolName);

@@ -51,10 +51,7 @@ export function judgePartial(facts: PartialFacts): "cancelled" | "finished" | "w
   return facts.stuckMs > facts.noProgressTimeoutMs ? "no_progress_timeout" : "open";
 }
 
-/**
- * Decides what becomes of a turn that an earlier attempt left running: `next-moves.ts` finds it, `conversation.ts` asks here
- * before the next attempt. Asks the app where there is a choice.
- */
+/** Decides what becomes of a turn that an earlier attempt left running (`next-moves.ts` finds it), and asks the app if it may. */
 export async function decideRecovery(all: Engine, turn: Turn): Promise<RecoveryDecision> {
   const recovery = recoveryOf(all);
   const context = describe(all, turn, recovery.maxAttempts ?? DEFAULT_MAX_ATTEMPTS);
@@ -173,10 +170,7 @@ export function closeCut(all: Engine, turn: Turn): void {
   turn.close({ ...repairsOf(all), keepPending: true, isCut: (call) => ranHere(turn, call) });
 }
 
-/**
- * Whether a call was running here when the stream was cut, while somebody was asked about another one: nobody will tell
- * its end. Those of tools that the client brought are the client's to run.
- */
+/** Whether a call was running here when the stream was cut: nobody will tell its end. Tools of the client run there. */
 function ranHere({ leftAt, row }: Turn, call: ToolPart): boolean {
   if (leftAt === "finish-step" || call.state !== "input-available") return false;
   return !clientToolsOf(row)?.some((one) => one?.name === toolName(call));

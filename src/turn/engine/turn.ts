@@ -255,10 +255,7 @@ export class Turn {
     return this.#stepOpen && at >= inherited && at >= stepAt;
   }
 
-  /**
-   * Keeps what a client said about a call until its step is over. In memory: a step that is cut has other calls.
-   * @returns false when something was said before: the first counts.
-   */
+  /** Keeps a client's answer to a call, in memory, until its step is over. @returns false when there is one: the first counts */
   hold(toolCallId: string, apply: () => void): boolean {
     if (this.#held.has(toolCallId)) return false;
     this.#held.set(toolCallId, apply);

@@ -56,10 +56,7 @@ interface WaitingInput {
   readonly messages: readonly UIMessage[];
 }
 
-/**
- * The turns that wait, in the order in which they will run. A request names every unanswered message that its client
- * knew of; each belongs to the turn that named it first.
- */
+/** The turns that wait, in the order in which they will run. A message named by several belongs to the first of them. */
 export function waitingInput(all: Engine): WaitingInput[] {
   const { host, transcripts } = all;
   const open = new Map<string, ReadonlySet<string>>();

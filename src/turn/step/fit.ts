@@ -139,10 +139,7 @@ export class CallFit {
   /** How many were refused because the step has as many as it may have. */
   refused = 0;
 
-  /**
-   * @param from the index of the first part of the step: what is behind it was left by its earlier attempts.
-   * @param max the most calls of a step; those beyond it are refused.
-   */
+  /** @param from the first part of the step, with those of earlier attempts @param max calls of a step; more are refused */
   constructor(source: CallIdSource, from: number, max = Infinity) {
     const { builder } = source;
     this.#source = source;

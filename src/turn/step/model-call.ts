@@ -31,10 +31,7 @@ interface Try {
   readonly maxOutputTokens: number | undefined;
 }
 
-/**
- * Sends one try of a step and puts what is streamed into the answer. An earlier try that was cut has left something: the
- * model is told to go on from it, and what it repeats is passed over.
- */
+/** Sends one try of a step and streams it into the answer. After a cut try, the model continues from what that left. */
 export class StepCall implements ModelReader {
   readonly #run: StepRun;
   readonly #call: Try;

@@ -27,10 +27,7 @@ import { assemble, type BroughtAlong, type PreparedTurn, type StepParts } from "
  * brought along change it for one turn.
  */
 
-/**
- * Makes a turn ready to run. Once per attempt, as the agent and in the turn.
- * @param shown what the model would be shown of the conversation. @throws what the class throws; PerdureError `bad_config`
- */
+/** Prepares an attempt, as the agent in its turn. @param shown the conversation @throws what the class throws; `bad_config` */
 export async function prepareTurn(
   parts: StepParts,
   turn: ChatTurnOptions & { readonly recovering: boolean },
@@ -193,10 +190,7 @@ function durableTools(blocks: ContextBlocks): ToolSet {
 /** How far back a summary is looked for. A conversation that is longer than this without one needs no tool for it. */
 const MAX_STEPS = 5_000;
 
-/**
- * The tool by which the model looks up earlier messages: when the app asked for it, with what may be searched, or when a
- * compaction leaves out some of them, or outputs of tools.
- */
+/** The tool to look up earlier messages: if the app asked for it, or a compaction leaves some of them out. */
 function searchTools({ host, search, sessions }: StepParts, session: string): ToolSet {
   const asked = sessions.of(session).settings.searchScope;
   if (asked === undefined && !isCompacted(host, session)) return {};

@@ -104,10 +104,7 @@ export class StepRun {
     return [...stoodIn].some((index) => index > from && index < end);
   }
 
-  /**
-   * What the model is sent next, but for what `beforeStep` changes. Only grows while the turn runs.
-   * @param model of which no output is longer than it can read; without it, all is whole.
-   */
+  /** What the model is sent next, before `beforeStep`. Only grows. @param model whose window bounds outputs, if given */
   async messages(model?: LanguageModel): Promise<{ base: ModelMessage[]; own: ModelMessage[] }> {
     this.#base ??= await this.assemble();
     // What the app says is the app's to keep short.
@@ -220,10 +217,7 @@ class StepWindow {
     this.#starts = undefined;
   }
 
-  /**
-   * A provider said that a call was too long: it is summarised, and what there is no summary of is left out.
-   * @returns whether the conversation is shorter now, and it should be asked again.
-   */
+  /** A provider said that a call was too long: summarises, or leaves out, what it can. @returns whether it is shorter now */
   async afterOverflow(model: LanguageModel, callId: string): Promise<boolean> {
     const { parts, turn, signal } = this.#run;
     const { compactor, background } = parts.window;
