@@ -122,13 +122,12 @@ class Generations implements GenerationEffect {
   /** Rows that there is something to do for now. */
   #items(): Row[] {
     if (!this.#open) return [];
-    const isReady = this.#suspensions.look();
     return this.#watch.rows().filter((row) => {
       const { status, generationId } = this.#stored(row);
       if (this.#writer !== undefined && isSettledStatus(status)) return false;
       if (status !== "suspended") return true;
       this.#suspensions.meet(row.id, generationId);
-      return isReady(row, generationId);
+      return this.#suspensions.isReady(row, generationId);
     });
   }
 
@@ -166,7 +165,7 @@ class Generations implements GenerationEffect {
     if (this.#writer !== undefined) {
       // Read again: with a claim, everything that was written before it is known by now.
       if (this.#writer.rows.get(row.id) === undefined || isSettledStatus(seen.status)) return undefined;
-      if (seen.status === "suspended" && !this.#suspensions.look()(row, seen.generationId)) return undefined;
+      if (seen.status === "suspended" && !this.#suspensions.isReady(row, seen.generationId)) return undefined;
     }
     const goesOn = seen.status === "suspended";
     const counted = this.#writer === undefined ? this.#attempts.get(row.id) : seen.attempt;

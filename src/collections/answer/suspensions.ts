@@ -20,7 +20,7 @@ const MAX_WAIT_MS = 30_000;
 export class Suspensions {
   readonly #source: CallSource | undefined;
   readonly #calls: Rows<ToolCallRecord> | undefined;
-  /** The calls by their answers, while somebody listens. None of a collection that is not on a log. */
+  /** The calls by their answers, while somebody listens. */
   #byAnswer: RowIndex<ToolCallRecord> | undefined;
   readonly #isComplete: (row: ToolCallRecord) => boolean;
   readonly #cancel: (draft: ToolCallRecord) => void;
@@ -41,27 +41,18 @@ export class Suspensions {
   }
 
   subscribe(wake: () => void): () => void {
-    const source = this.#source;
-    const index = source === undefined ? undefined : indexRows(source.collection, (call) => call.generationId, wake);
-    if (index === undefined) return this.#calls?.subscribe(wake) ?? (() => {});
-    this.#byAnswer = index;
+    if (this.#source === undefined) return () => {};
+    const index = (this.#byAnswer = indexRows(this.#source.collection, (call) => call.generationId, wake));
     return () => {
       this.#byAnswer = undefined;
       index.stop();
     };
   }
 
-  /** A judge of this moment: on a log it looks at the calls of the rows in question, elsewhere once at all calls. */
-  look(): (row: object, generationId: string | undefined) => boolean {
-    let open: Set<string> | undefined;
-    return (row, generationId) => {
-      if (this.#judge !== undefined) return this.#judge(row as never);
-      if (this.#calls === undefined || generationId === undefined) return true;
-      if (this.#byAnswer !== undefined)
-        return this.#byAnswer.rows(generationId).every((call) => this.#isComplete(call));
-      open ??= new Set(this.#calls.all().flatMap((call) => (this.#isComplete(call) ? [] : [call.generationId])));
-      return !open.has(generationId);
-    };
+  /** Whether an answer may go on now. */
+  isReady(row: object, generationId: string | undefined): boolean {
+    if (this.#judge !== undefined) return this.#judge(row as never);
+    return generationId === undefined || this.#callsOf(generationId).every((call) => this.#isComplete(call));
   }
 
   /** The answer that a row was suspended with here. */
@@ -98,7 +89,7 @@ export class Suspensions {
   /** What the pump is to do with a row that was suspended: one that is always ready must not run without a break. */
   suspended(row: { readonly id: string }, generationId: string): PumpOutcome {
     const rounds = (this.#known.get(row.id)?.rounds ?? 0) + 1;
-    const isReady = this.look()(row, generationId);
+    const isReady = this.isReady(row, generationId);
     this.#known.set(row.id, { generationId, rounds: isReady ? rounds : 0 });
     if (!isReady) return { later: true };
     return {

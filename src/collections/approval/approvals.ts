@@ -3,7 +3,7 @@ import { type Clock, monotonicClock } from "../../base/time.ts";
 import type { ApprovalEvent } from "../contract.ts";
 import { asError, notify } from "../retry.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
-import { openTrail, type ApprovalStatus, type ApprovalTrail } from "./trail.ts";
+import { ApprovalTrail, type ApprovalStatus } from "./trail.ts";
 
 /** Who says it, and why. */
 interface ApprovalBy {
@@ -89,12 +89,9 @@ class EventApprovals implements Approvals {
   constructor(options: ApprovalsOptions) {
     this.#options = options;
     this.#rows = rowsOf(options.events);
-    this.#trail = openTrail(options.events);
+    this.#trail = new ApprovalTrail(options.events);
     this.#stop = this.#trail.follow(() => this.#changed());
-    this.ready = this.#rows.ready().then(() => {
-      this.#trail.refresh();
-      this.#changed();
-    });
+    this.ready = this.#rows.ready().then(() => this.#changed());
     this.ready.catch(() => {});
   }
 
@@ -133,7 +130,7 @@ class EventApprovals implements Approvals {
   }
 
   pending(): ApprovalEvent[] {
-    return [...this.#trail.pending()];
+    return this.#trail.pending();
   }
 
   async decided(toolCallId: string, { signal }: { signal?: AbortSignal } = {}): Promise<ApprovalDecision> {
@@ -187,14 +184,12 @@ class EventApprovals implements Approvals {
 
   async #add(id: string, toolCallId: string, action: ApprovalEvent["action"], by: ApprovalBy): Promise<void> {
     const timestamp = this.#timestamp(toolCallId);
-    const reason = by.reason === undefined ? {} : { reason: by.reason };
-    const event = { id, toolCallId, action, actorId: by.actorId, timestamp, ...reason };
+    const event = { id, toolCallId, action, actorId: by.actorId, timestamp, reason: by.reason };
     const rounds = this.#rounds(toolCallId);
     // Behind a request that was not seen, a decision would allow what nobody has looked at. The first one may be
     // unseen: whoever decides by the call alone means it.
     const next = rounds === 0 ? undefined : this.#rows.unchanged(requestId(toolCallId, rounds + 1));
     await this.#rows.insert(event, next === undefined ? {} : { when: [next] });
-    this.#trail.refresh();
   }
 
   /** Now; but where nothing else tells the order of events, later than those of the call before it. */

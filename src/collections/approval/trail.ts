@@ -1,7 +1,6 @@
 import type { ApprovalEvent } from "../contract.ts";
-import { logUtilsOf } from "../log/collection-options.ts";
 import { indexRows, type RowIndex } from "../log/row-index.ts";
-import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { rowsOf, type RowCollection } from "../log/rows.ts";
 
 /** Where the approval of a tool call is. `none`: nobody has asked, and nobody has decided. */
 export type ApprovalStatus = "none" | "pending" | "approved" | "denied" | "expired";
@@ -28,11 +27,7 @@ function roundOf(ordered: readonly ApprovalEvent[]): ApprovalRound {
     else decision ??= event;
   }
   const status = decision === undefined || decision.action === "requested" ? undefined : decision.action;
-  return {
-    status: status ?? (request === undefined ? "none" : "pending"),
-    ...(request === undefined ? {} : { request }),
-    ...(decision === undefined ? {} : { decision }),
-  };
+  return { status: status ?? (request === undefined ? "none" : "pending"), request, decision };
 }
 
 /**
@@ -58,104 +53,42 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The events as they are asked for. */
-export interface ApprovalTrail {
-  /** What was said about a call, in order. */
-  of(toolCallId: string): readonly ApprovalEvent[];
-  round(toolCallId: string): ApprovalRound;
-  /** The requests that nobody has decided, the oldest first. */
-  pending(): readonly ApprovalEvent[];
-  /** Calls the listener after events have come, when they can be read here. Returns its end. */
-  follow(listener: () => void): () => void;
-  /** Something was written here, and nobody may have told of it yet. */
-  refresh(): void;
-}
-
-/** On a log each event costs as much as its call has events; elsewhere all of them are read again when one has come. */
-export function openTrail(events: RowCollection<ApprovalEvent>): ApprovalTrail {
-  const rows = rowsOf(events);
-  return rows.log === undefined ? new ReadTrail(rows) : new LogTrail(events);
-}
-
-/** All events in their order, and the same by the call that they are about. */
-interface Read {
-  readonly events: readonly ApprovalEvent[];
-  readonly byCall: ReadonlyMap<string, readonly ApprovalEvent[]>;
-}
-
-/** By reading everything again when something has changed. */
-class ReadTrail implements ApprovalTrail {
-  readonly #rows: Rows<ApprovalEvent>;
-  #known: Read | undefined;
-  #open: readonly ApprovalEvent[] | undefined;
-
-  constructor(rows: Rows<ApprovalEvent>) {
-    this.#rows = rows;
-  }
-
-  of(toolCallId: string): readonly ApprovalEvent[] {
-    return this.#read().byCall.get(toolCallId) ?? [];
-  }
-
-  round(toolCallId: string): ApprovalRound {
-    return roundOf(this.of(toolCallId));
-  }
-
-  pending(): readonly ApprovalEvent[] {
-    return (this.#open ??= this.#read().events.filter((event) => {
-      if (event.action !== "requested") return false;
-      const { status, request } = this.round(event.toolCallId);
-      return status === "pending" && request === event;
-    }));
-  }
-
-  follow(listener: () => void): () => void {
-    return this.#rows.subscribe(() => {
-      this.refresh();
-      listener();
-    });
-  }
-
-  refresh(): void {
-    this.#known = undefined;
-    this.#open = undefined;
-  }
-
-  #read(): Read {
-    if (this.#known !== undefined) return this.#known;
-    const events = inOrder(this.#rows.all());
-    return (this.#known = { events, byCall: Map.groupBy(events, (event) => event.toolCallId) });
-  }
-}
-
-/** The trail of events on a log: kept current by what has changed, as long as somebody follows it. */
-class LogTrail implements ApprovalTrail {
+/** The events by their calls, kept current as long as somebody follows them. */
+export class ApprovalTrail {
   readonly #events: RowCollection<ApprovalEvent>;
+  readonly #isOnLog: boolean;
   #followers = 0;
   #byCall: RowIndex<ApprovalEvent> | undefined;
-  /** The undecided request of each call that has one. */
-  readonly #open = new Map<string, ApprovalEvent>();
-  /** The same in their order; undefined: they have changed. */
-  #waiting: readonly ApprovalEvent[] | undefined;
+  /** The calls whose request nobody has decided, with that request's id. */
+  readonly #open = new Map<string, string>();
 
   constructor(events: RowCollection<ApprovalEvent>) {
     this.#events = events;
+    this.#isOnLog = rowsOf(events).log !== undefined;
   }
 
+  /** What was said about a call, in order. */
   of(toolCallId: string): readonly ApprovalEvent[] {
-    return this.#read(() => this.#byCall?.rows(toolCallId) ?? []);
+    return this.#read((index) => this.#inOrder(index.rows(toolCallId)));
   }
 
   round(toolCallId: string): ApprovalRound {
     return roundOf(this.of(toolCallId));
   }
 
-  pending(): readonly ApprovalEvent[] {
-    return this.#read(() => (this.#waiting ??= this.#inPlace([...this.#open.values()])));
+  /** The requests that nobody has decided, the oldest first. */
+  pending(): ApprovalEvent[] {
+    return this.#read((index) => {
+      // Not on a log, what was written here may not have been told yet.
+      if (!this.#isOnLog) this.#judge(index.names());
+      const events = index.rows(...this.#open.keys());
+      return this.#inOrder(events.filter(({ id, toolCallId }) => this.#open.get(toolCallId) === id));
+    });
   }
 
+  /** Calls the listener after events have come, when they can be read here. Returns its end. */
   follow(listener: () => void): () => void {
-    // First, so that who is told can read it here. Each is told by the log: one that throws stops no other.
+    // First, so that who is told can read it here. Each is told by the collection: one that throws stops no other.
     if (this.#followers++ === 0) this.#start();
     const unsubscribe = rowsOf(this.#events).subscribe(listener);
     let ended = false;
@@ -166,46 +99,40 @@ class LogTrail implements ApprovalTrail {
     };
   }
 
-  /** A write is applied here before its writer hears of it. */
-  refresh(): void {}
-
   /** Without followers, what is read is true for this moment only. */
-  #read<T>(look: () => T): T {
-    if (this.#byCall !== undefined) return look();
-    this.#start();
+  #read<T>(look: (index: RowIndex<ApprovalEvent>) => T): T {
+    if (this.#byCall !== undefined) return look(this.#byCall);
+    const index = this.#start();
     try {
-      return look();
+      return look(index);
     } finally {
       this.#stop();
     }
   }
 
-  #start(): void {
+  #start(): RowIndex<ApprovalEvent> {
     const judge = (calls: Iterable<string>) => this.#judge(calls);
-    this.#byCall = indexRows(this.#events, (event) => event.toolCallId, judge);
-    judge(this.#byCall?.names() ?? []);
+    const index = (this.#byCall = indexRows(this.#events, (event) => event.toolCallId, judge));
+    judge(index.names());
+    return index;
   }
 
   #stop(): void {
     this.#byCall?.stop();
     this.#byCall = undefined;
     this.#open.clear();
-    this.#waiting = undefined;
   }
 
   #judge(calls: Iterable<string>): void {
     for (const call of calls) {
       const { status, request } = this.round(call);
-      if (status === "pending" && request !== undefined) this.#open.set(call, request);
+      if (status === "pending" && request !== undefined) this.#open.set(call, request.id);
       else this.#open.delete(call);
-      this.#waiting = undefined;
     }
   }
 
-  /** By the places of their rows, which not all of them show. */
-  #inPlace(requests: readonly ApprovalEvent[]): ApprovalEvent[] {
-    const table = logUtilsOf(this.#events)?.confirmed;
-    const place = ({ id }: ApprovalEvent) => table?.get(id)?.order ?? 0;
-    return requests.toSorted((a, b) => place(a) - place(b));
+  /** On a log they are in its order, which not all of them show. */
+  #inOrder(events: ApprovalEvent[]): ApprovalEvent[] {
+    return this.#isOnLog ? events : inOrder(events);
   }
 }

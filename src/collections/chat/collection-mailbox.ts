@@ -1,5 +1,5 @@
 import type { ModelMessage } from "@tanstack/ai";
-import { and, eq, type Collection, type Context } from "@tanstack/db";
+import type { Context } from "@tanstack/db";
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
@@ -383,21 +383,20 @@ function openInbox(
   query: RowQuery<Context> | undefined,
   wake: () => void,
 ): Inbox {
-  if (query !== undefined) return queryInbox(agentName, messages, query, wake);
-  return logUtilsOf(messages) === undefined
-    ? plainInbox(agentName, messages, wake)
-    : logInbox(agentName, messages, wake);
+  return query === undefined ? allInbox(agentName, messages, wake) : queryInbox(agentName, messages, query, wake);
 }
 
 const WAITING = "waiting";
 
-/** By the log itself: neither held back by this process's own optimistic writes, nor slower with more messages. */
-function logInbox(agentName: string, messages: MessageCollection, wake: () => void): Inbox {
+/** By the rows that their backend has confirmed: neither held back by own optimistic writes, nor slower with more messages. */
+function allInbox(agentName: string, messages: MessageCollection, wake: () => void): Inbox {
   let index: RowIndex<AgentMessage> | undefined;
   let disposed = false;
+  const nameOf = (row: AgentMessage & { readonly $hasPendingWrites?: boolean }) =>
+    isWaiting(agentName, row) && row.$hasPendingWrites !== true ? WAITING : undefined;
   const start = () => {
     if (disposed) return;
-    index = indexRows(messages, (row) => (isWaiting(agentName, row) ? WAITING : undefined), wake);
+    index = indexRows(messages, nameOf, wake);
     wake();
   };
   return {
@@ -408,19 +407,6 @@ function logInbox(agentName: string, messages: MessageCollection, wake: () => vo
       index?.stop();
     },
   };
-}
-
-/** A collection that is not on a log: only rows that its backend has confirmed. */
-function plainInbox(agentName: string, messages: MessageCollection, wake: () => void): Inbox {
-  const watch = watchQuery(
-    // It is a collection of TanStack DB; RowCollection is the part of it that is used elsewhere.
-    (q) =>
-      q
-        .from({ m: messages as unknown as Collection<AgentMessage, string> })
-        .where(({ m }) => and(eq(m.targetAgent, agentName), eq(m.processed, false), eq(m.$hasPendingWrites, false))),
-    wake,
-  );
-  return { ready: watch.ready, read: () => watch.rows().toSorted(byPlace), dispose: () => watch.dispose() };
 }
 
 function queryInbox(agentName: string, messages: MessageCollection, query: RowQuery<Context>, wake: () => void): Inbox {

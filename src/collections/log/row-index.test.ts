@@ -48,7 +48,7 @@ function open() {
       items,
       (row) => row.shelf,
       (names) => touched.push([...names].toSorted()),
-    )!;
+    );
   return { put, change, reset, index, touched, scans: () => scans };
 }
 
@@ -128,7 +128,21 @@ test("the table is read once, however often it is looked at and changed; and not
   expect(touched).toHaveLength(20);
 });
 
-test("there is none of a collection that is not on a log", () => {
+test("a collection that is not on a log is looked at again after each change", () => {
   const plain = createCollection(localOnlyCollectionOptions<Item, string>({ getKey: (row) => row.id }));
-  expect(indexRows(plain, (row) => row.shelf)).toBeUndefined();
+  const touched: string[][] = [];
+  const shelves = indexRows(
+    plain,
+    (row) => row.shelf,
+    (names) => touched.push([...names].toSorted()),
+  );
+  plain.insert([{ id: "a", shelf: "x" }, { id: "b", shelf: "y" }, { id: "c" }]);
+  expect([ids(shelves.rows("x")), ids(shelves.rows("y", "x")).toSorted()]).toEqual([["a"], ["a", "b"]]);
+  plain.update("a", (row) => void (row.shelf = "y"));
+  expect([...shelves.names()]).toEqual(["y"]);
+  expect(touched.at(-1)).toEqual(["y"]);
+  shelves.stop();
+  const before = touched.length;
+  plain.delete("a");
+  expect(touched).toHaveLength(before);
 });

@@ -1,104 +1,112 @@
-import { logUtilsOf } from "./collection-options.ts";
-import type { AppliedChange, ConfirmedRow, RowValue } from "./row-log.ts";
-import type { RowCollection } from "./rows.ts";
+import { type LogUtils, logUtilsOf } from "./collection-options.ts";
+import type { ConfirmedRow, RowValue } from "./row-log.ts";
+import { rowsOf, type RowCollection } from "./rows.ts";
 
 /**
- * Confirmed rows of a collection by the name that each is filed under, kept current. A change costs as much as was
- * changed and a look as much as it gives, however many other rows there are.
+ * Confirmed rows of a collection by the name that each is filed under, kept current. On a log a change costs as much as
+ * was changed and a look as much as it gives, however many other rows there are.
  */
 export interface RowIndex<TRow extends object> {
-  /** The rows that are filed under a name, in the order of the log. */
-  rows(name: string): TRow[];
+  /** The rows that are filed under these names, in the order of the log. */
+  rows(...names: string[]): TRow[];
   /** Every name that has rows. */
   names(): Iterable<string>;
   /** Follows the collection no more. */
   stop(): void;
 }
 
+type NameOf<TRow> = (row: TRow) => string | undefined;
+
 /**
- * Files the rows of a collection on a log by `nameOf`, which must depend on the row alone; undefined: it is not filed.
+ * Files the rows of a collection by `nameOf`, which must depend on the row alone; undefined: it is not filed.
  * `onChange` is called after each applied write with the names whose rows have changed, come or gone, also when there
- * are none. Other listeners of the log may have heard of the write before: what they read here is as it was.
- * @returns undefined for a collection that is not on a log: that one tells of no changes of confirmed rows.
+ * are none. Other listeners may have heard of the write before: what they read here is as it was.
  */
 export function indexRows<TRow extends object>(
   collection: RowCollection<TRow>,
-  nameOf: (row: TRow) => string | undefined,
+  nameOf: NameOf<TRow>,
   onChange: (names: ReadonlySet<string>) => void = () => {},
-): RowIndex<TRow> | undefined {
+): RowIndex<TRow> {
   const utils = logUtilsOf(collection);
-  if (utils === undefined) return undefined;
-  const { confirmed, show } = utils;
+  return utils === undefined ? groupRows(collection, nameOf, onChange) : fileRows(utils, nameOf, onChange);
+}
+
+/** A collection that is not on a log does not say which confirmed rows have changed: all of it is looked at again. */
+function groupRows<TRow extends object>(
+  collection: RowCollection<TRow>,
+  nameOf: NameOf<TRow>,
+  onChange: (names: ReadonlySet<string>) => void,
+): RowIndex<TRow> {
+  const rows = rowsOf(collection);
+  let groups: Map<string | undefined, TRow[]> | undefined;
+  const read = () => {
+    // Kept for this moment only: not every change is told.
+    if (groups === undefined) queueMicrotask(() => (groups = undefined));
+    return (groups ??= Map.groupBy(rows.all(), nameOf));
+  };
+  const names = () => [...read().keys()].filter((name) => name !== undefined);
+  const stop = rows.subscribe(() => {
+    groups = undefined;
+    onChange(new Set(names()));
+  });
+  return { rows: (...wanted) => wanted.flatMap((name) => read().get(name) ?? []), names, stop };
+}
+
+function fileRows<TRow extends object>(
+  { confirmed, show }: LogUtils,
+  nameOf: NameOf<TRow>,
+  onChange: (names: ReadonlySet<string>) => void,
+): RowIndex<TRow> {
   // The collection's schema is what says that the rows of the log are its rows.
   const shown = (row: { readonly value: RowValue; readonly order: number }) => show(row) as TRow;
   const files = new Files();
-  const file = (row: ConfirmedRow) => files.put(row.key, nameOf(shown(row)), row.order);
-  const stop = confirmed.subscribe((changes: readonly AppliedChange[], reset) => {
+  const file = (row: ConfirmedRow) => files.put(row.key, nameOf(shown(row)));
+  const stop = confirmed.subscribe((changes, reset) => {
     if (reset) files.clear();
     for (const change of changes) {
-      if (change.operation === "delete") files.put(change.key, undefined, change.order);
+      if (change.operation === "delete") files.put(change.key, undefined);
       else file(change);
     }
     onChange(files.takeTouched());
   });
   for (const row of confirmed.rows()) file(row);
   files.takeTouched();
-  return {
-    rows: (name) =>
-      [...files.keys(name)].flatMap((key) => {
-        const row = confirmed.get(key);
-        return row === undefined ? [] : [shown(row)];
-      }),
-    names: () => files.names(),
-    stop,
-  };
-}
-
-/** The keys of one name, with the places of their rows. */
-interface File {
-  places: Map<string, number>;
-  /** The highest place. */
-  last: number;
-  /** False: a row has come that belongs before others. */
-  sorted: boolean;
+  const rows = (...names: string[]) =>
+    names
+      .flatMap((name) => files.keys(name))
+      .flatMap((key) => confirmed.get(key) ?? [])
+      .toSorted((a, b) => a.order - b.order)
+      .map(shown);
+  return { rows, names: () => files.names(), stop };
 }
 
 /** Keys by name, and which names something has happened to. */
 class Files {
   readonly #nameOfKey = new Map<string, string>();
-  readonly #files = new Map<string, File>();
+  readonly #keys = new Map<string, Set<string>>();
   #touched = new Set<string>();
 
-  put(key: string, name: string | undefined, place: number): void {
-    const before = this.#nameOfKey.get(key);
-    if (before !== undefined) {
-      this.#touched.add(before);
-      // One that stays where it is stays in order.
-      if (before === name && this.#files.get(name)?.places.get(key) === place) return;
-      this.#remove(key, before);
-    }
-    if (name !== undefined) this.#add(key, name, place);
+  put(key: string, name: string | undefined): void {
+    this.#remove(key);
+    if (name === undefined) return;
+    this.#nameOfKey.set(key, name);
+    const keys = this.#keys.get(name) ?? new Set();
+    this.#keys.set(name, keys.add(key));
+    this.#touched.add(name);
   }
 
   clear(): void {
-    for (const name of this.#files.keys()) this.#touched.add(name);
+    for (const name of this.#keys.keys()) this.#touched.add(name);
     this.#nameOfKey.clear();
-    this.#files.clear();
+    this.#keys.clear();
   }
 
-  /** In the order of their places. */
-  keys(name: string): Iterable<string> {
-    const file = this.#files.get(name);
-    if (file === undefined) return [];
-    if (!file.sorted) {
-      file.places = new Map([...file.places].toSorted(([, a], [, b]) => a - b));
-      file.sorted = true;
-    }
-    return file.places.keys();
+  keys(name: string): string[] {
+    return [...(this.#keys.get(name) ?? [])];
   }
 
   names(): Iterable<string> {
-    return this.#files.keys();
+    return this.#keys.keys();
   }
 
   /** The names since the last call. */
@@ -108,20 +116,13 @@ class Files {
     return touched;
   }
 
-  #add(key: string, name: string, place: number): void {
-    let file = this.#files.get(name);
-    if (file === undefined) this.#files.set(name, (file = { places: new Map(), last: place, sorted: true }));
-    if (place < file.last) file.sorted = false;
-    file.last = Math.max(file.last, place);
-    file.places.set(key, place);
-    this.#nameOfKey.set(key, name);
+  #remove(key: string): void {
+    const name = this.#nameOfKey.get(key);
+    if (name === undefined) return;
     this.#touched.add(name);
-  }
-
-  #remove(key: string, name: string): void {
-    const file = this.#files.get(name);
-    file?.places.delete(key);
-    if (file?.places.size === 0) this.#files.delete(name);
     this.#nameOfKey.delete(key);
+    const keys = this.#keys.get(name);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#keys.delete(name);
   }
 }

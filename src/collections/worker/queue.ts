@@ -181,23 +181,8 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
   }
 }
 
-/** The jobs of a queue that are not over, kept current. */
-interface OpenJobs<TPayload> {
-  /** The oldest first, as they were confirmed. */
-  read(): QueueJob<TPayload>[];
-  stop(): void;
-}
-
+/** What jobs that are not over are filed under. */
 const OPEN = "open";
-
-/** Calls `wake` when jobs have changed. On a log a look costs as much as there is left to do, not as was ever done. */
-function followOpenJobs<TPayload>(collection: RowCollection<QueueJob<TPayload>>, wake: () => void): OpenJobs<TPayload> {
-  const isOpen = ({ status }: QueueJob<TPayload>) => status === "queued" || status === "running";
-  const index = indexRows(collection, (job) => (isOpen(job) ? OPEN : undefined), wake);
-  if (index !== undefined) return { read: () => index.rows(OPEN), stop: () => index.stop() };
-  const rows = rowsOf(collection);
-  return { read: () => rows.all().filter(isOpen), stop: rows.subscribe(wake) };
-}
 
 interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload> {
   /**
@@ -247,7 +232,7 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
     if (!session.ended && !session.signal.aborted) await session.complete({ done: true });
   };
   const pump: Pump = createPump({
-    read: () => jobs.read().filter(({ id }) => !mine.has(id)),
+    read: () => jobs.rows(OPEN).filter(({ id }) => !mine.has(id)),
     // Each claim and each state of it is work of its own; a heartbeat is not.
     idOf: (job) => `${job.id}:${job.fence}:${job.status}`,
     run: (job, { signal }) => one(job, signal),
@@ -256,7 +241,12 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
     concurrency: options.concurrency ?? 1,
     onError: report,
   });
-  const jobs = followOpenJobs(options.collection, () => pump.wake());
+  const isOpen = ({ status }: QueueJob) => status === "queued" || status === "running";
+  const jobs = indexRows(
+    options.collection,
+    (job) => (isOpen(job) ? OPEN : undefined),
+    () => pump.wake(),
+  );
   rows.ready().then(() => pump.wake(), report);
   const stop = async () => {
     jobs.stop();
