@@ -126,7 +126,7 @@ export interface AppliedRowChange {
   readonly operation: "insert" | "update" | "delete";
   /** 1 with its first insert, one more with each change, also across a delete and a new insert. */
   readonly version: number;
-  /** Rows sorted by it are in the order of their inserts. */
+  /** Grows with each first insert: rows sorted by it are in the order of their inserts. */
   readonly order: number;
   /** The row; of a deleted one what it was, and not sent to clients. */
   readonly value: JsonObject;

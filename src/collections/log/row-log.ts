@@ -1,4 +1,5 @@
-import type { RowWrite } from "../../wire/row-frames.ts";
+import type { JsonObject } from "../../wire/json.ts";
+import type { AppliedRowChange, RowWrite } from "../../wire/row-frames.ts";
 
 /**
  * One ordered log of changes of rows that many processes share: what a backend is to this module. A Durable Stream,
@@ -13,7 +14,7 @@ import type { RowWrite } from "../../wire/row-frames.ts";
  */
 
 /** A JSON object. */
-export type RowValue = { readonly [field: string]: unknown };
+export type RowValue = JsonObject;
 
 /** What became of a write. */
 export interface WriteReceipt {
@@ -26,19 +27,10 @@ export interface WriteReceipt {
 }
 
 /** A row as everybody has it. */
-export interface ConfirmedRow {
-  readonly key: string;
-  readonly value: RowValue;
-  /** 1 with its first insert, one more with each change, also across a delete and a new insert. */
-  readonly version: number;
-  /** Grows over the log: rows sorted by it are in the order of their first insert. */
-  readonly order: number;
-}
+export type ConfirmedRow = Pick<AppliedRowChange, "key" | "value" | "version" | "order">;
 
 /** A change as it was applied. */
-export interface AppliedChange extends ConfirmedRow {
-  readonly table: string;
-  readonly operation: "insert" | "update" | "delete";
+export interface AppliedChange extends AppliedRowChange {
   /** The write that it came with. */
   readonly txid?: string;
 }

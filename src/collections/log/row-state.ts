@@ -9,6 +9,15 @@ class Table implements RowTable {
   /** Versions of deleted rows: an old condition must not hold again when a row comes back. */
   readonly gone = new Map<string, { version: number; order: number }>();
   readonly listeners = new Set<Listener>();
+  readonly #whenReady: (() => Promise<void>) | undefined;
+
+  constructor(whenReady: (() => Promise<void>) | undefined) {
+    this.#whenReady = whenReady;
+  }
+
+  get ready(): Promise<void> | undefined {
+    return this.#whenReady?.();
+  }
 
   get(key: string): ConfirmedRow | undefined {
     return this.kept.get(key);
@@ -47,9 +56,12 @@ export class RowState {
   readonly #tables = new Map<string, Table>();
   #nextOrder = 1;
   readonly #onError: (error: unknown) => void;
+  readonly #whenReady: ((table: string) => Promise<void>) | undefined;
 
-  constructor(onError: (error: unknown) => void) {
+  /** @param whenReady for tables that are read one by one: resolves when the rows of one are here. */
+  constructor(onError: (error: unknown) => void, whenReady?: (table: string) => Promise<void>) {
     this.#onError = onError;
+    this.#whenReady = whenReady;
   }
 
   table(name: string): RowTable {
@@ -87,13 +99,7 @@ export class RowState {
 
   /** Tells the listeners of each table what was applied. */
   emit(changes: readonly AppliedChange[]): void {
-    const byTable = new Map<string, AppliedChange[]>();
-    for (const change of changes) {
-      const list = byTable.get(change.table);
-      if (list === undefined) byTable.set(change.table, [change]);
-      else list.push(change);
-    }
-    for (const [name, list] of byTable) this.emitTable(name, list, false);
+    for (const [name, list] of Map.groupBy(changes, ({ table }) => table)) this.emitTable(name, list, false);
   }
 
   /** Tells the listeners of one table. */
@@ -129,23 +135,26 @@ export class RowState {
     const table = this.#tableOf(name);
     const before = table.kept.get(key);
     const version = table.version(key) + 1;
-    const tx = txid === undefined ? {} : { txid };
     if (operation === "delete") {
       const order = before?.order ?? 0;
       table.kept.delete(key);
       table.gone.set(key, { version, order });
-      return { table: name, key, operation, value: before?.value ?? {}, version, order, ...tx };
+      return { table: name, key, operation, value: before?.value ?? {}, version, order, txid };
     }
     const value = change.value ?? {};
     const order = before?.order ?? this.#nextOrder++;
     table.kept.set(key, { key, value, version, order });
     table.gone.delete(key);
-    return { table: name, key, operation: before === undefined ? "insert" : "update", value, version, order, ...tx };
+    return { table: name, key, operation: before === undefined ? "insert" : "update", value, version, order, txid };
   }
 
   #tableOf(name: string): Table {
     let table = this.#tables.get(name);
-    if (table === undefined) this.#tables.set(name, (table = new Table()));
+    if (table === undefined) {
+      const whenReady = this.#whenReady;
+      table = new Table(whenReady && (() => whenReady(name)));
+      this.#tables.set(name, table);
+    }
     return table;
   }
 }

@@ -20,10 +20,10 @@ import {
   type UntypedLogConfig,
   untypedLogOptions,
 } from "../collection-options.ts";
-import type { ConfirmedRow, QuarantinedMessage, RowLog, RowTable, WriteReceipt } from "../row-log.ts";
+import type { QuarantinedMessage, RowLog, RowTable, WriteReceipt } from "../row-log.ts";
 import { RowState } from "../row-state.ts";
 import { asJson, requireWrite } from "../row-write.ts";
-import { isOpen, sourceOf, textOf, toldError, whyGone, type AgentSocket } from "./agent-socket.ts";
+import { isOpen, sourceOf, toldError, whyGone, type AgentSocket } from "./agent-socket.ts";
 import { TableFollower } from "./follow-tables.ts";
 
 const POSITION_DIGITS = 16;
@@ -57,11 +57,9 @@ export function openAgentLog(options: AgentLogOptions): RowLog {
     );
   }
   let log = logs.get(agent);
-  if (log === undefined) {
-    logs.set(agent, (log = new AgentLog(agent, reporter(onError))));
-  }
+  if (log === undefined) logs.set(agent, (log = new AgentLog(agent, reporter(onError))));
   if (options.collections === "all") log.followAll();
-  else for (const name of options.collections ?? []) log.follow(name);
+  else for (const name of options.collections ?? []) log.table(name, true);
   return log;
 }
 
@@ -74,7 +72,6 @@ class AgentLog implements RowLog {
   readonly #state: RowState;
   readonly #follower: TableFollower;
   readonly #outbox = new Outbox();
-  readonly #shown = new Map<string, RowTable>();
   #furthest = 0;
   #closed = false;
   /** Why nothing comes or goes: it is closed, or its connection does not come back by itself. */
@@ -83,7 +80,7 @@ class AgentLog implements RowLog {
   constructor(socket: AgentSocket, onError: (error: unknown) => void) {
     this.#socket = socket;
     this.source = sourceOf(socket);
-    this.#state = new RowState(onError);
+    this.#state = new RowState(onError, (table) => this.#follower.want(table));
     this.#follower = new TableFollower(this.#state, (frame) => this.#send(frame));
     socket.addEventListener("open", this.#opened);
     socket.addEventListener("close", this.#lost);
@@ -102,19 +99,10 @@ class AgentLog implements RowLog {
     return positionOf(this.#furthest);
   }
 
-  /** Reads a table whose rows `ready` has to wait for. */
-  follow(name: string): void {
-    this.table(name, true);
-  }
-
+  /** @param named whether `ready` has to wait for its rows. */
   table(name: string, named = false): RowTable {
-    let table = this.#shown.get(name);
-    if (table === undefined) {
-      table = new FollowedTable(this.#state.table(name), () => this.#follower.want(name));
-      this.#shown.set(name, table);
-    }
     void this.#follower.want(name, named);
-    return table;
+    return this.#state.table(name);
   }
 
   followAll(): void {
@@ -133,7 +121,7 @@ class AgentLog implements RowLog {
     await Promise.all(tables.map((name) => this.#follower.whenLive(name)));
     if (this.#over !== undefined) throw this.#over;
     this.#furthest = Math.max(this.#furthest, seq);
-    return { applied, position: positionOf(seq), ...(refused === undefined ? {} : { refused }) };
+    return { applied, position: positionOf(seq), refused };
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -176,11 +164,11 @@ class AgentLog implements RowLog {
   }
 
   readonly #received = (event: Event): void => {
-    const text = textOf(event);
+    const { data } = event as MessageEvent<unknown>;
     // Most frames of the connection are about something else, and long ones should not be parsed for nothing.
-    if (text?.startsWith(ROW_FRAME_START) !== true) return;
+    if (typeof data !== "string" || !data.startsWith(ROW_FRAME_START)) return;
     // Only the agent sends on this connection, and it sends only what it made itself.
-    const frame = JSON.parse(text) as RowServerFrame;
+    const frame = JSON.parse(data) as RowServerFrame;
     if (frame.type === "perdure_rows_page") this.#follower.page(frame);
     else if (frame.type === "perdure_rows_changed") this.#follower.changed(frame);
     else if (frame.type === "perdure_rows_receipt") this.#outbox.receipt(frame);
@@ -193,41 +181,6 @@ class AgentLog implements RowLog {
 
   #send(frame: RowRequestFrame): void {
     this.#socket.send(JSON.stringify(frame));
-  }
-}
-
-/** A table with the promise of its rows. */
-class FollowedTable implements RowTable {
-  readonly #rowsOf: RowTable;
-  readonly #whenReady: () => Promise<void>;
-
-  constructor(rows: RowTable, whenReady: () => Promise<void>) {
-    this.#rowsOf = rows;
-    this.#whenReady = whenReady;
-  }
-
-  get ready(): Promise<void> {
-    return this.#whenReady();
-  }
-
-  get size(): number {
-    return this.#rowsOf.size;
-  }
-
-  get(key: string): ConfirmedRow | undefined {
-    return this.#rowsOf.get(key);
-  }
-
-  rows(): Iterable<ConfirmedRow> {
-    return this.#rowsOf.rows();
-  }
-
-  version(key: string): number {
-    return this.#rowsOf.version(key);
-  }
-
-  subscribe(listener: Parameters<RowTable["subscribe"]>[0]): () => void {
-    return this.#rowsOf.subscribe(listener);
   }
 }
 

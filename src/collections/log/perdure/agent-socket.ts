@@ -61,9 +61,3 @@ const CODES: readonly PerdureErrorCode[] = [
 export function toldError({ code, message }: { readonly code: string; readonly message: string }): PerdureError {
   return new PerdureError(CODES.find((known) => known === code) ?? "call_failed", message);
 }
-
-/** Text of a message event that may be a frame about rows. */
-export function textOf(event: Event): string | undefined {
-  const data: unknown = "data" in event ? event.data : undefined;
-  return typeof data === "string" ? data : undefined;
-}

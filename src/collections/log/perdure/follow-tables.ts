@@ -17,24 +17,49 @@ import { toldError } from "./agent-socket.ts";
 const NOT_ALLOWED = "not_allowed";
 
 /** One table that is followed, or about to be. */
-interface Followed {
+class Followed {
   readonly name: string;
   /** The agent tells of every change from here on. */
-  live: boolean;
+  live = false;
   /** How far it was read, the rows in `pages` included. */
-  cursor: RowCursor;
+  cursor: RowCursor = 0;
   /** Rows that wait for the last page: half of them would be a state that never was. */
-  pages: PageRow[];
+  pages: PageRow[] = [];
   /** What was there before is to be forgotten. */
-  reset: boolean;
-  refused: boolean;
+  reset = false;
+  refused = false;
   /** It was named when the log was opened. */
-  named: boolean;
+  named = false;
   /** Settles when its rows are here for the first time. One that was rejected is another with the next connection. */
-  ready: PromiseWithResolvers<void>;
-  failed: boolean;
+  ready = withResolvers();
+  failed = false;
   /** Those who wait until it is live. */
-  waiting: (() => void)[];
+  waiting: (() => void)[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  goLive(): void {
+    this.live = true;
+    this.ready.resolve();
+    this.#release();
+  }
+
+  refuse(error: PerdureError): void {
+    this.refused = true;
+    this.reject(error);
+  }
+
+  reject(error: PerdureError): void {
+    this.failed = true;
+    this.ready.reject(error);
+    this.#release();
+  }
+
+  #release(): void {
+    for (const go of this.waiting.splice(0)) go();
+  }
 }
 
 /**
@@ -79,8 +104,8 @@ export class TableFollower {
     if (problem !== undefined) return failed(new PerdureError("bad_input", `The name of a collection ${problem}.`));
     const table = this.#add(name);
     table.named = named;
-    if (this.#failure !== undefined) reject(table, this.#failure);
-    else if (this.#allLive && this.#isOpen) this.#goLive(table);
+    if (this.#failure !== undefined) table.reject(this.#failure);
+    else if (this.#allLive && this.#isOpen) table.goLive();
     else this.#askSoon();
     return table.ready.promise;
   }
@@ -137,7 +162,7 @@ export class TableFollower {
     this.#failure = error;
     this.#connected = false;
     this.#all?.reject(error);
-    for (const table of this.#tables.values()) if (!table.failed) reject(table, error);
+    for (const table of this.#tables.values()) if (!table.failed) table.reject(error);
   }
 
   page(frame: RowPageFrame): void {
@@ -154,7 +179,7 @@ export class TableFollower {
     this.#asking = undefined;
     for (const name of this.#asked) {
       const isAnswered = Object.hasOwn(frame.since, name) || this.#tables.get(name)?.refused === true;
-      if (!isAnswered) refuse(this.#add(name), new PerdureError("not_found", `There is no collection "${name}".`));
+      if (!isAnswered) this.#add(name).refuse(new PerdureError("not_found", `There is no collection "${name}".`));
     }
     this.#complete(Object.keys(frame.since), Math.max(this.seq, frame.seq));
     if (this.#askedAll) {
@@ -169,7 +194,7 @@ export class TableFollower {
     if (id !== this.#asking) return;
     this.#asking = undefined;
     const error = toldError(told);
-    for (const name of this.#asked) refuse(this.#add(name), error);
+    for (const name of this.#asked) this.#add(name).refuse(error);
     if (this.#askedAll) {
       this.#all?.reject(error);
       this.#all = undefined;
@@ -184,7 +209,7 @@ export class TableFollower {
     Object.assign(table, { live: false, cursor: 0, pages: [], reset: false });
     // A failed promise of rows that were here says nothing to anybody: who waits from now on is told.
     if (had) table.ready = withResolvers();
-    refuse(table, toldError(told));
+    table.refuse(toldError(told));
     if (!had || told.code !== NOT_ALLOWED) return;
     this.#state.clear(name);
     this.#state.emitTable(name, [], true);
@@ -196,11 +221,10 @@ export class TableFollower {
     const applied: AppliedChange[] = [];
     for (const one of frame.changes) {
       let table = this.#tables.get(one.table);
-      if (table === undefined && this.#allLive) this.#goLive((table = this.#add(one.table)));
+      if (table === undefined && this.#allLive) (table = this.#add(one.table)).goLive();
       // Of one that is still being read, the next page has it.
       if (table?.live !== true) continue;
-      const tx = frame.txid === undefined ? {} : { txid: frame.txid };
-      applied.push(...this.#adopt({ ...one, value: one.value ?? {}, ...tx }));
+      applied.push(...this.#adopt({ ...one, value: one.value ?? {}, txid: frame.txid }));
     }
     this.#state.emit(applied);
   }
@@ -250,7 +274,7 @@ export class TableFollower {
     // All of them first: who is told of one table may read another.
     for (const { table, changes, reset } of told) {
       if (reset || changes.length > 0) this.#state.emitTable(table.name, changes, reset);
-      this.#goLive(table);
+      table.goLive();
     }
   }
 
@@ -265,44 +289,9 @@ export class TableFollower {
 
   #add(name: string): Followed {
     let table = this.#tables.get(name);
-    if (table === undefined) {
-      const state = {
-        live: false,
-        cursor: 0,
-        pages: [],
-        reset: false,
-        refused: false,
-        failed: false,
-        named: false,
-        waiting: [],
-      };
-      this.#tables.set(name, (table = { name, ...state, ready: withResolvers() }));
-    }
+    if (table === undefined) this.#tables.set(name, (table = new Followed(name)));
     return table;
   }
-
-  #goLive(table: Followed): void {
-    table.live = true;
-    table.ready.resolve();
-    release(table);
-  }
-}
-
-function refuse(table: Followed, error: PerdureError): void {
-  table.refused = true;
-  reject(table, error);
-}
-
-function reject(table: Followed, error: PerdureError): void {
-  table.failed = true;
-  table.ready.reject(error);
-  release(table);
-}
-
-function release(table: Followed): void {
-  const { waiting } = table;
-  table.waiting = [];
-  for (const go of waiting) go();
 }
 
 function failed(error: PerdureError): Promise<void> {
