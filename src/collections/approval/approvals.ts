@@ -3,6 +3,7 @@ import { type Clock, monotonicClock } from "../../base/time.ts";
 import type { ApprovalEvent } from "../contract.ts";
 import { asError, notify } from "../retry.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { waitUntil } from "../wait-until.ts";
 import { ApprovalTrail, type ApprovalStatus } from "./trail.ts";
 
 /** Who says it, and why. */
@@ -136,27 +137,12 @@ class EventApprovals implements Approvals {
   async decided(toolCallId: string, { signal }: { signal?: AbortSignal } = {}): Promise<ApprovalDecision> {
     signal?.throwIfAborted();
     await this.ready;
-    return new Promise((resolve, reject) => {
-      const look = () => {
-        const status = this.status(toolCallId);
-        if (status === "none" || status === "pending") return;
-        end();
-        resolve(status);
-      };
-      const stop = () => {
-        end();
-        reject(signal?.reason);
-      };
-      // By itself: it goes on when these approvals are disposed.
-      const unfollow = this.#trail.follow(look);
-      const end = () => {
-        unfollow();
-        signal?.removeEventListener("abort", stop);
-      };
-      signal?.addEventListener("abort", stop, { once: true });
-      if (signal?.aborted === true) return stop();
-      look();
-    });
+    const look = () => {
+      const status = this.status(toolCallId);
+      return status === "none" || status === "pending" ? undefined : status;
+    };
+    // By the trail: it goes on when these approvals are disposed.
+    return waitUntil((again) => this.#trail.follow(again), look, { signal });
   }
 
   subscribe(listener: () => void): () => void {

@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { rowsOf, type RowCollection } from "../log/rows.ts";
-import { startTimer } from "../../base/time.ts";
+import { waitUntil } from "../wait-until.ts";
 import { defaultResult, isSettled } from "./call-row.ts";
 
 interface WaitOptions {
@@ -24,47 +24,28 @@ export async function waitForToolResult<TRow extends ToolCallContract, TResult =
   getResult: (row: TRow) => TResult | Promise<TResult> = (row) => defaultResult(row) as TResult,
   options: WaitOptions = {},
 ): Promise<TResult> {
-  return getResult(await rowThat(collection, id, isComplete, options));
+  const rows = rowsOf(collection);
+  const { signal, timeout } = options;
+  let seen = false;
+  const row = await waitUntil(
+    (again, fail) => {
+      // The first state of a collection may arrive without a change that would be told.
+      rows.ready().then(again, fail);
+      return rows.subscribe(again);
+    },
+    () => {
+      const found = rows.get(id);
+      if (found === undefined && seen) throw deleted(id);
+      seen = found !== undefined;
+      return found !== undefined && isComplete(found) ? found : undefined;
+    },
+    { signal, timeout, aborted: () => waitAborted(id, signal), late: () => tookTooLong(id, timeout) },
+  );
+  return getResult(row);
 }
 
-/** Resolves with the row as soon as `holds`; errors as {@link waitForToolResult}. */
-async function rowThat<TRow extends ToolCallContract>(
-  collection: RowCollection<TRow>,
-  id: string,
-  holds: (row: TRow) => boolean,
-  { timeout, signal }: WaitOptions,
-): Promise<TRow> {
-  const rows = rowsOf(collection);
-  let end = () => {};
-  try {
-    return await new Promise<TRow>((resolve, reject) => {
-      let seen = false;
-      const look = () => {
-        const row = rows.get(id);
-        if (row !== undefined) {
-          seen = true;
-          if (holds(row)) resolve(row);
-        } else if (seen) {
-          reject(new PerdureError("not_found", `The tool call "${id}" was deleted before it had a result.`));
-        }
-      };
-      const aborted = () => reject(waitAborted(id, signal));
-      const unsubscribe = rows.subscribe(look);
-      const stopTimer = timeout === undefined ? () => {} : startTimer(timeout, () => reject(tookTooLong(id, timeout)));
-      end = () => {
-        unsubscribe();
-        stopTimer();
-        signal?.removeEventListener("abort", aborted);
-      };
-      if (signal?.aborted === true) return aborted();
-      signal?.addEventListener("abort", aborted);
-      // The first state of a collection may arrive without a change that would be told.
-      rows.ready().then(look, reject);
-      look();
-    });
-  } finally {
-    end();
-  }
+function deleted(id: string): PerdureError {
+  return new PerdureError("not_found", `The tool call "${id}" was deleted before it had a result.`);
 }
 
 /** The error of a wait that somebody ended. */
@@ -72,7 +53,7 @@ export function waitAborted(id: string, signal: AbortSignal | undefined): Perdur
   return new PerdureError("cancelled", `The wait for the tool call "${id}" was aborted.`, { cause: signal?.reason });
 }
 
-function tookTooLong(id: string, timeout: number): PerdureError {
+function tookTooLong(id: string, timeout: number | undefined): PerdureError {
   const text = `The tool call "${id}" had no result after ${timeout} ms. Is an executor for it running?`;
   return new PerdureError("timeout", text);
 }

@@ -1,8 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage } from "../contract.ts";
-import { logUtilsOf } from "../log/collection-options.ts";
+import { indexRows, type RowIndex } from "../log/row-index.ts";
 import { rowsOf } from "../log/rows.ts";
-import { startTimer } from "../../base/time.ts";
+import { waitUntil } from "../wait-until.ts";
 import type { AgentCollectionsBase, AgentPeer, WatchForResponseOptions, MessageCollection } from "./config.ts";
 
 /** How long a reply is waited for unless told otherwise. */
@@ -30,51 +30,27 @@ export async function watchForResponse(
   const { timeout = RESPONSE_TIMEOUT_MS, callerName, signal } = options;
   signal?.throwIfAborted();
   await rowsOf(messages).ready();
-  return new Promise((resolve, reject) => {
-    const end = (settle: () => void) => {
-      stopTimer();
-      stop();
-      signal?.removeEventListener("abort", aborted);
-      settle();
-    };
-    const aborted = () => end(() => reject(signal?.reason as Error));
-    const stopTimer = startTimer(timeout, () => end(() => reject(noResponse(agentName, requestId, timeout))));
-    const stop = visitMessages(messages, (row) => {
+  let about: RowIndex<AgentMessage> | undefined;
+  const isAbout = (row: AgentMessage) => row.inReplyTo === requestId || row.requestId === requestId;
+  const look = () => {
+    const rows = about?.rows(requestId) ?? [];
+    const reply = rows.find((row) => {
       const isReply = row.actorId === agentName && row.inReplyTo === requestId;
-      if (isReply && (callerName === undefined || row.targetAgent === callerName)) {
-        end(() => resolve({ content: row.content }));
-      } else if (row.requestId === requestId && row.targetAgent === agentName && row.error !== undefined) {
-        end(() => reject(gaveUp(agentName, row.error ?? "")));
-      }
+      return isReply && (callerName === undefined || row.targetAgent === callerName);
     });
-    signal?.addEventListener("abort", aborted, { once: true });
-  });
-}
-
-/** Calls `visit` with each message that is there, later, and with each that comes or changes. */
-function visitMessages(messages: MessageCollection, visit: (row: AgentMessage) => void): () => void {
-  const rows = rowsOf(messages);
-  const table = logUtilsOf(messages)?.confirmed;
-  const all = () => rows.all().forEach(visit);
-  let stopped = false;
-  const unsubscribe =
-    table === undefined
-      ? rows.subscribe(all)
-      : table.subscribe((changes, reset) => {
-          if (reset) return all();
-          // A visit may end the subscription.
-          for (const { key } of changes) {
-            const row = rows.get(key);
-            if (row !== undefined && !stopped) visit(row);
-          }
-        });
-  queueMicrotask(() => {
-    if (!stopped) all();
-  });
-  return () => {
-    stopped = true;
-    unsubscribe();
+    if (reply !== undefined) return { content: reply.content };
+    const request = rows.find((row) => row.requestId === requestId && row.targetAgent === agentName);
+    if (request?.error !== undefined) throw gaveUp(agentName, request.error);
+    return undefined;
   };
+  return waitUntil(
+    (again) => {
+      about = indexRows(messages, (row) => (isAbout(row) ? requestId : undefined), again);
+      return () => about?.stop();
+    },
+    look,
+    { signal, timeout, late: () => noResponse(agentName, requestId, timeout) },
+  );
 }
 
 function noResponse(agentName: string, requestId: string, timeout: number): PerdureError {
