@@ -4,15 +4,8 @@ import { tryParseJson } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCell, listCells, writeCell } from "../store/cell.ts";
 import { deleteCompaction } from "../store/compaction.ts";
-import {
-  deleteMessages,
-  deleteTraces,
-  forgetWhoAsked,
-  giveAwayMessages,
-  hasOpenTurns,
-  newestMessage,
-} from "../store/erase.ts";
-import { deleteMessage, readMessageAt } from "../store/message.ts";
+import { deleteMessages, deleteTraces, forgetWhoAsked, hasOpenTurns } from "../store/erase.ts";
+import { deleteMessage, giveAwayMessages, newestMessage, readMessageAt } from "../store/message.ts";
 import { compactSearchIndex, countSearchRows } from "../store/search.ts";
 import { currentSession, deleteSessionRow, listSessionLines, setCurrent } from "../store/session.ts";
 import { deleteContext } from "../memory/lifecycle.ts";

@@ -5,13 +5,12 @@ import { firstChars } from "../message/cut-value.ts";
 import type { Role } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { SessionStore } from "../store/session-store.ts";
-import { readMessage, readMessageAt } from "../store/message.ts";
+import { newestMessage, readMessage, readMessageAt } from "../store/message.ts";
 import {
   findOnPath,
   indexedWords,
   indexMessage,
   newestMatches,
-  newestMessage,
   prepareSearchIndex,
   searchMessages,
   type SearchMatch,

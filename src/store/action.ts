@@ -76,18 +76,17 @@ export function settleAction(db: Sql, key: string, startedAt: number, output: st
 
 /** Forgets the attempt that began at `startedAt`, so that the action may be tried again. */
 export function deletePendingAction(db: Sql, key: string, startedAt: number): void {
-  db.sql("DELETE FROM perdure_action WHERE key = ? AND started_at = ? AND settled_at IS NULL", key, startedAt);
+  heads.delete(db, "key = ? AND started_at = ? AND settled_at IS NULL", key, startedAt);
 }
 
 /** Forgets one action, whatever became of it. @returns whether there was one. */
 export function deleteAction(db: Sql, key: string): boolean {
-  return db.sql("DELETE FROM perdure_action WHERE key = ? RETURNING key", key).length > 0;
+  return heads.deleted(db, "key = ?", key) > 0;
 }
 
 /** Forgets what was begun in these sessions. @returns how many there were. */
 export function deleteActionsOf(db: Sql, sessions: readonly string[]): number {
-  const query = "DELETE FROM perdure_action WHERE session IN (SELECT value FROM json_each(?)) RETURNING key";
-  return db.sql(query, JSON.stringify(sessions)).length;
+  return heads.deleted(db, "session IN (SELECT value FROM json_each(?))", JSON.stringify(sessions));
 }
 
 /** The newest first, without their results. */
@@ -97,13 +96,7 @@ export function listActions(db: Sql, limit: number): ActionHead[] {
 
 /** Forgets at most `limit` of those that were settled, or begun and never settled, before these times. */
 export function trimActions(db: Sql, settledBefore: number, pendingBefore: number, limit: number): number {
-  const rows = db.sql(
-    `DELETE FROM perdure_action WHERE key IN (
-       SELECT key FROM perdure_action
-       WHERE settled_at < ? OR (settled_at IS NULL AND started_at < ?) LIMIT (SELECT ?)) RETURNING key`,
-    settledBefore,
-    pendingBefore,
-    limit,
-  );
-  return rows.length;
+  const old = `SELECT key FROM perdure_action
+    WHERE settled_at < ? OR (settled_at IS NULL AND started_at < ?) LIMIT (SELECT ?)`;
+  return heads.deleted(db, `key IN (${old})`, settledBefore, pendingBefore, limit);
 }

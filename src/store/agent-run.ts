@@ -128,8 +128,7 @@ export function openAgentRuns(db: Sql): AgentRunRow[] {
 }
 
 export function countOpenAgentRuns(db: Sql): number {
-  const [row] = db.sql<{ n: number }>("SELECT count(*) AS n FROM perdure_agent_run WHERE status = 'running'");
-  return row?.n ?? 0;
+  return listed.count(db, "status = 'running'");
 }
 
 export function cancelAgentRun(db: Sql, runId: string, reason: string | null): void {
@@ -156,5 +155,5 @@ export function tellAgentRun(db: Sql, runId: string, told: string): void {
 }
 
 export function deleteAgentRun(db: Sql, runId: string): void {
-  db.sql("DELETE FROM perdure_agent_run WHERE run_id = ?", runId);
+  listed.delete(db, "run_id = ?", runId);
 }

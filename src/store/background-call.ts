@@ -1,4 +1,4 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
 
@@ -34,22 +34,17 @@ const calls = tableOf<BackgroundRow>()(
   "seq messageId toolCallId turnId step tool input replay attempts startedAt background result",
 );
 
-function select(db: Sql, rest: string, ...args: SqlValue[]): BackgroundRow[] {
-  return calls.select(db, `WHERE status = 'background' ${rest} ORDER BY seq`, ...args);
-}
-
 /** Those that have not ended, oldest first. */
 export function openBackgroundCalls(db: Sql): BackgroundRow[] {
-  return select(db, "");
+  return calls.select(db, "WHERE status = 'background' ORDER BY seq");
 }
 
 export function readBackgroundCall(db: Sql, seq: number): BackgroundRow | undefined {
-  return select(db, "AND seq = ?", seq)[0];
+  return calls.one(db, "status = 'background' AND seq = ?", seq);
 }
 
 export function countBackgroundCalls(db: Sql): number {
-  const [row] = db.sql<{ n: number }>("SELECT count(*) AS n FROM perdure_tool_call WHERE status = 'background'");
-  return row?.n ?? 0;
+  return calls.count(db, "status = 'background'");
 }
 
 /**
@@ -81,7 +76,7 @@ export function restartBackgroundCall(db: Sql, seq: number): void {
 
 /** It has returned. @param result JSON */
 export function returnBackgroundCall(db: Sql, seq: number, result: string): void {
-  db.sql("UPDATE perdure_tool_call SET result = ? WHERE seq = ? AND status = 'background'", result, seq);
+  calls.update(db, { result }, "seq = ? AND status = 'background'", seq);
 }
 
 /** It has ended. @param keep what it returned stays: something else was shown. @returns whether it had not before */
@@ -105,16 +100,12 @@ export function settleBackgroundCall(
 
 /** Forgets one that nobody wants any more. */
 export function deleteBackgroundCall(db: Sql, seq: number): void {
-  db.sql("DELETE FROM perdure_tool_call WHERE seq = ? AND status = 'background'", seq);
+  calls.delete(db, "seq = ? AND status = 'background'", seq);
   deleteLostToolSteps(db);
 }
 
 /** What is stored of a call that goes on, or went on, in the background. JSON. */
 export function readBackgroundNote(db: Sql, messageId: string, toolCallId: string): string | undefined {
-  const [row] = db.sql<{ background: string | null }>(
-    "SELECT background FROM perdure_tool_call WHERE message_id = ? AND tool_call_id = ?",
-    messageId,
-    toolCallId,
-  );
-  return row?.background ?? undefined;
+  const query = "SELECT background FROM perdure_tool_call WHERE message_id = ? AND tool_call_id = ?";
+  return db.sql<{ background: string | null }>(query, messageId, toolCallId)[0]?.background ?? undefined;
 }

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 import type { UsageScope } from "./usage-total.ts";
 
 /** `perdure_budget_grant`: what people allowed beyond a budget. Costs are billionths of a US dollar. */
@@ -18,25 +19,17 @@ interface BudgetGrantRow {
   readonly cost: number;
 }
 
+const grants = tableOf<BudgetGrantRow>()("perdure_budget_grant", "tokens cost");
+
 export function readBudgetGrant(db: Sql, scope: UsageScope, key: string): BudgetGrantRow | undefined {
-  return db.sql<BudgetGrantRow>(
-    "SELECT tokens, cost FROM perdure_budget_grant WHERE scope = ? AND key = ?",
-    scope,
-    key,
-  )[0];
+  return grants.one(db, "scope = ? AND key = ?", scope, key);
 }
 
 export function addBudgetGrant(db: Sql, scope: UsageScope, key: string, more: BudgetGrantRow): void {
-  db.sql(
-    `INSERT INTO perdure_budget_grant (scope, key, tokens, cost) VALUES (?, ?, ?, ?)
-     ON CONFLICT (scope, key) DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost`,
-    scope,
-    key,
-    more.tokens,
-    more.cost,
-  );
+  const add = "tokens = tokens + excluded.tokens, cost = cost + excluded.cost";
+  grants.insert(db, { ...{ scope, key }, ...more }, `ON CONFLICT (scope, key) DO UPDATE SET ${add}`);
 }
 
 export function deleteBudgetGrant(db: Sql, scope: UsageScope, key: string): void {
-  db.sql("DELETE FROM perdure_budget_grant WHERE scope = ? AND key = ?", scope, key);
+  grants.delete(db, "scope = ? AND key = ?", scope, key);
 }

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_call_id`: the ids of all tool calls in the agent's messages, and the message of each. Providers repeat ids, over
@@ -21,21 +22,17 @@ export const callIdSchema: readonly string[] = [
    WHERE part.type = 'object' AND typeof(json_extract(part.value, '$.toolCallId')) = 'text'`,
 ];
 
+const ids = tableOf<{ readonly toolCallId: string; readonly messageId: string }>()(
+  "perdure_call_id",
+  "toolCallId messageId",
+);
+
 /** Whether another message than this one has a call of this id. */
 export function isCallIdTaken(db: Sql, toolCallId: string, messageId: string): boolean {
-  const rows = db.sql(
-    "SELECT 1 FROM perdure_call_id WHERE tool_call_id = ? AND message_id <> ?",
-    toolCallId,
-    messageId,
-  );
-  return rows.length > 0;
+  return ids.has(db, "tool_call_id = ? AND message_id <> ?", toolCallId, messageId);
 }
 
 /** A message has a call of this id from now on. */
 export function insertCallId(db: Sql, toolCallId: string, messageId: string): void {
-  db.sql(
-    "INSERT INTO perdure_call_id (tool_call_id, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
-    toolCallId,
-    messageId,
-  );
+  ids.insert(db, { toolCallId, messageId }, "ON CONFLICT DO NOTHING");
 }

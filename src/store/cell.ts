@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_cell`: small things that change, each under a name: what a prompt was frozen as, what a memory block holds,
@@ -14,40 +15,34 @@ export interface CellRow {
   readonly value: string;
 }
 
+const cells = tableOf<CellRow>()("perdure_cell", "key value");
+
 export function readCell(db: Sql, key: string): string | undefined {
-  return db.sql<{ value: string }>("SELECT value FROM perdure_cell WHERE key = ?", key)[0]?.value;
+  return cells.one(db, "key = ?", key)?.value;
 }
 
 /** The cells whose names begin with `prefix`, in the order of their names. */
 export function listCells(db: Sql, prefix: string): CellRow[] {
-  return db.sql<CellRow & Record<string, string>>(
-    "SELECT key, value FROM perdure_cell WHERE key >= ? AND key < ? ORDER BY key",
-    prefix,
-    after(prefix),
-  );
+  return cells.select(db, "WHERE key >= ? AND key < ? ORDER BY key", prefix, after(prefix));
 }
 
 export function writeCell(db: Sql, key: string, value: string): void {
-  db.sql(
-    "INSERT INTO perdure_cell (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-    key,
-    value,
-  );
+  cells.put(db, { key, value }, "(key)");
 }
 
 /** @returns whether it was there. */
 export function deleteCell(db: Sql, key: string): boolean {
-  return db.sql("DELETE FROM perdure_cell WHERE key = ? RETURNING key", key).length > 0;
+  return cells.deleted(db, "key = ?", key) > 0;
 }
 
 /** Deletes the cells whose names begin with `prefix`. @returns how many there were. */
 export function deleteCells(db: Sql, prefix: string): number {
-  return db.sql("DELETE FROM perdure_cell WHERE key >= ? AND key < ? RETURNING key", prefix, after(prefix)).length;
+  return cells.deleted(db, "key >= ? AND key < ?", prefix, after(prefix));
 }
 
 /** Deletes the cells whose names begin with `prefix` and come before `until`. */
 export function deleteCellsBefore(db: Sql, prefix: string, until: string): void {
-  db.sql("DELETE FROM perdure_cell WHERE key >= ? AND key < ?", prefix, until);
+  cells.delete(db, "key >= ? AND key < ?", prefix, until);
 }
 
 /** The first name behind all that begin with `prefix`. */

@@ -29,7 +29,7 @@ export function addChild(db: Sql, className: string, name: string, now: number):
 }
 
 export function hasChild(db: Sql, className: string, name: string): boolean {
-  return db.sql("SELECT 1 FROM perdure_child WHERE class_name = ? AND name = ?", className, name).length > 0;
+  return children.has(db, "class_name = ? AND name = ?", className, name);
 }
 
 export function listChildren(db: Sql, className?: string): ChildRow[] {
@@ -38,5 +38,5 @@ export function listChildren(db: Sql, className?: string): ChildRow[] {
 }
 
 export function removeChild(db: Sql, className: string, name: string): void {
-  db.sql("DELETE FROM perdure_child WHERE class_name = ? AND name = ?", className, name);
+  children.delete(db, "class_name = ? AND name = ?", className, name);
 }

@@ -39,8 +39,9 @@ export interface CollectionRow {
   readonly value: string | null;
 }
 
-const rows = new Table<CollectionRow>("perdure_row", ["order"], { order: "ord" });
-const COLUMNS = "collection, key, version, ord AS 'order', seq, value";
+const rows = new Table<CollectionRow>("perdure_row", ["collection", "key", "version", "order", "seq", "value"], {
+  order: "ord",
+});
 
 /** Names the rows of this agent, as opposed to those of one that had its address before. Undefined: there never was a row. */
 export function rowsLife(db: Sql): string | undefined {
@@ -63,8 +64,7 @@ export function prepareRows(db: Sql): string {
 
 /** The row, also one that was deleted. The tables must be there, here and below. */
 export function readCollectionRow(db: Sql, collection: string, key: string): CollectionRow | undefined {
-  const query = `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND key = ?`;
-  return db.sql<CollectionRow>(query, collection, key)[0];
+  return rows.one(db, "collection = ? AND key = ?", collection, key);
 }
 
 export function putCollectionRow(db: Sql, row: CollectionRow): void {
@@ -79,7 +79,7 @@ export function rowsChangedAfter(
   limit: number,
 ): (CollectionRow & { readonly readable: 0 | 1 })[] {
   return db.sql<CollectionRow & { readable: 0 | 1 }>(
-    `SELECT ${COLUMNS}, value IS NULL OR json_valid(value) AS readable FROM perdure_row WHERE collection = ? AND (seq, key) > (?, ?) ORDER BY seq, key LIMIT (SELECT ?)`,
+    `SELECT ${rows.columns}, value IS NULL OR json_valid(value) AS readable FROM perdure_row WHERE collection = ? AND (seq, key) > (?, ?) ORDER BY seq, key LIMIT (SELECT ?)`,
     collection,
     after.seq,
     after.key,
@@ -93,18 +93,13 @@ export function listCollectionRows(
   collection: string,
   { after = 0, limit = -1 }: { readonly after?: number; readonly limit?: number } = {},
 ): CollectionRow[] {
-  return db.sql<CollectionRow>(
-    `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND value IS NOT NULL AND ord > ? ORDER BY ord LIMIT (SELECT ?)`,
-    collection,
-    after,
-    limit,
-  );
+  const rest = "WHERE collection = ? AND value IS NOT NULL AND ord > ? ORDER BY ord LIMIT (SELECT ?)";
+  return rows.select(db, rest, collection, after, limit);
 }
 
 /** How many rows are there. */
 export function countCollectionRows(db: Sql, collection: string): number {
-  const query = "SELECT count(*) AS n FROM perdure_row WHERE collection = ? AND value IS NOT NULL";
-  return db.sql<{ n: number }>(query, collection)[0]?.n ?? 0;
+  return rows.count(db, "collection = ? AND value IS NOT NULL", collection);
 }
 
 /** The collections that have, or had, rows. Looks once per collection, not once per row. */

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /** So many writes are known again by their names. */
 const REMEMBERED_WRITES = 10_000;
@@ -21,10 +22,10 @@ export const collectionWriteSchema: readonly string[] = [
 /** To tell writes apart that have the same name. A step of its own: there are tables from before. */
 export const writeDigestSchema: readonly string[] = ["ALTER TABLE perdure_row_write ADD COLUMN digest TEXT"];
 
-/** What became of a write. */
-interface CollectionWrite {
-  /** The number of the write; of one that was refused, that of the last one that was applied. */
-  readonly seq: number;
+/** A write, by its name. */
+interface CollectionWrite extends RowCounters {
+  readonly n: number;
+  readonly txid: string | null;
   /** Why it was refused. Null: it was applied. */
   readonly refused: string | null;
   /** Of what it wrote and who did. Null: it was written before this was noted. */
@@ -33,24 +34,22 @@ interface CollectionWrite {
 
 /** How far the counters are. */
 interface RowCounters {
-  /** The last write that was applied. */
+  /** The write; of one that was refused, the last that was applied. */
   readonly seq: number;
   /** What the next row that is inserted gets. */
   readonly nextOrder: number;
 }
 
+const writes = tableOf<CollectionWrite>()("perdure_row_write", "n txid seq nextOrder refused digest");
+
 /** The counters; the tables must be there. */
 export function rowCounters(db: Sql): RowCounters {
-  const query = "SELECT seq, next_order AS nextOrder FROM perdure_row_write ORDER BY n DESC LIMIT 1";
-  return db.sql<{ seq: number; nextOrder: number }>(query)[0] ?? { seq: 0, nextOrder: 1 };
+  return writes.select(db, "ORDER BY n DESC LIMIT 1")[0] ?? { seq: 0, nextOrder: 1 };
 }
 
 /** The outcome of a write that is remembered. */
 export function findCollectionWrite(db: Sql, txid: string): CollectionWrite | undefined {
-  return db.sql<{ seq: number; refused: string | null; digest: string | null }>(
-    "SELECT seq, refused, digest FROM perdure_row_write WHERE txid = ?",
-    txid,
-  )[0];
+  return writes.one(db, "txid = ?", txid);
 }
 
 /** Remembers a write, and forgets the one that is {@link REMEMBERED_WRITES} older. */
@@ -60,13 +59,6 @@ export function rememberCollectionWrite(
   counters: RowCounters,
   refused: string | null,
 ): void {
-  const [added] = db.sql<{ n: number }>(
-    "INSERT INTO perdure_row_write (txid, seq, next_order, refused, digest) VALUES (?, ?, ?, ?, ?) RETURNING n",
-    name.txid ?? null,
-    counters.seq,
-    counters.nextOrder,
-    refused,
-    name.digest ?? null,
-  );
-  if (added !== undefined) db.sql("DELETE FROM perdure_row_write WHERE n <= ?", added.n - REMEMBERED_WRITES);
+  const { n } = writes.add(db, { ...name, seq: counters.seq, nextOrder: counters.nextOrder, refused });
+  writes.delete(db, "n <= ?", n - REMEMBERED_WRITES);
 }

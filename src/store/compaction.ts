@@ -1,4 +1,4 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 import { type DamageTeller, readStoredList } from "./damaged.ts";
 import type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
@@ -127,23 +127,20 @@ export function failCompaction(
 
 /** Those that an earlier life left under way have come to nothing. @returns how many. */
 export function failOpenCompactions(db: Sql, error: string, now: number): number {
-  const rows = db.sql<{ seq: number }>("SELECT seq FROM perdure_compaction WHERE status = 'started'");
-  for (const { seq } of rows) failCompaction(db, seq, { error }, now);
-  return rows.length;
+  const open = compactions.count(db, "status = 'started'");
+  compactions.update(db, { error, status: "failed", endedAt: now }, "status = 'started'");
+  return open;
 }
 
 /** It counts no more. */
 export function undoCompaction(db: Sql, seq: number): void {
-  db.sql("UPDATE perdure_compaction SET status = 'undone' WHERE seq = ? AND status = 'done'", seq);
+  compactions.update(db, { status: "undone" }, "seq = ? AND status = 'done'", seq);
 }
 
 /** What was left out counts again: the summary that had replaced it is undone. One that says nothing any more does not. */
 export function redoTruncation(db: Sql, seq: number): void {
-  db.sql(
-    `UPDATE perdure_compaction SET status = 'done'
-     WHERE seq = ? AND status = 'undone' AND kind = 'truncate' AND summary IS NOT NULL`,
-    seq,
-  );
+  const where = "seq = ? AND status = 'undone' AND kind = 'truncate' AND summary IS NOT NULL";
+  compactions.update(db, { status: "done" }, where, seq);
 }
 
 /** It counts no more, and what it said is gone; the row says why. */
@@ -166,21 +163,18 @@ export function setCompactionPins(db: Sql, seq: number, pins: readonly number[])
 }
 
 export function readCompaction(db: Sql, id: string): CompactionRow | undefined {
-  return compactions.select(db, "WHERE id = ?", id)[0];
+  return compactions.one(db, "id = ?", id);
 }
 
 export function readCompactionAt(db: Sql, seq: number): CompactionRow | undefined {
-  return compactions.select(db, "WHERE seq = ?", seq)[0];
+  return compactions.one(db, "seq = ?", seq);
 }
 
 /** Those of these messages that count, the newest last. */
 export function doneAt(db: Sql, seqs: readonly number[]): CompactionRow[] {
   if (seqs.length === 0) return [];
-  return compactions.select(
-    db,
-    "WHERE status = 'done' AND at IN (SELECT value FROM json_each(?)) ORDER BY seq",
-    JSON.stringify(seqs),
-  );
+  const rest = "WHERE status = 'done' AND at IN (SELECT value FROM json_each(?)) ORDER BY seq";
+  return compactions.select(db, rest, JSON.stringify(seqs));
 }
 
 /** The messages that have any that counts, in no order. Reads the index alone. */
@@ -200,50 +194,32 @@ export function listCompactions(
   limit: number,
 ): CompactionRow[] {
   const before = filter.before ?? Number.MAX_SAFE_INTEGER;
-  if (filter.session === undefined)
-    return compactions.select(db, "WHERE seq < ? ORDER BY seq DESC LIMIT (SELECT ?)", before, limit);
-  return compactions.select(
-    db,
-    "WHERE seq < ? AND session = ? ORDER BY seq DESC LIMIT (SELECT ?)",
-    before,
-    filter.session,
-    limit,
-  );
+  const session = filter.session ?? null;
+  const rest = "WHERE seq < ? AND session = coalesce(?, session) ORDER BY seq DESC LIMIT (SELECT ?)";
+  return compactions.select(db, rest, before, session, limit);
 }
 
 /** A message goes, and what stood for it and all before it counts from the next one on, of which nothing is covered. */
 export function moveCompactions(db: Sql, at: number, next: number): void {
-  db.sql(
-    "UPDATE perdure_compaction SET at = ?, parts = 0 WHERE at = ? AND status = 'done' AND kind <> 'prune'",
-    next,
-    at,
-  );
+  compactions.update(db, { at: next, parts: 0 }, "at = ? AND status = 'done' AND kind <> 'prune'", at);
 }
 
 /** Deletes those whose message is gone. @returns how many. */
 export function deleteStrayCompactions(db: Sql): number {
-  return db.sql(
-    "DELETE FROM perdure_compaction WHERE NOT EXISTS (SELECT 1 FROM perdure_message WHERE seq = at) RETURNING seq",
-  ).length;
+  return compactions.deleted(db, "NOT EXISTS (SELECT 1 FROM perdure_message WHERE seq = at)");
 }
 
 /** Deletes those that failed, but for the ones among the newest `keep` rows. */
 export function forgetFailedCompactions(db: Sql, keep: number): void {
-  db.sql(
-    `DELETE FROM perdure_compaction WHERE status = 'failed'
-     AND seq <= (SELECT max(seq) FROM perdure_compaction) - ?`,
-    keep,
-  );
+  compactions.delete(db, "status = 'failed' AND seq <= (SELECT max(seq) FROM perdure_compaction) - ?", keep);
 }
 
 /** Deletes a compaction for good, with all that it says. */
 export function deleteCompaction(db: Sql, seq: number): void {
-  db.sql("DELETE FROM perdure_compaction WHERE seq = ?", seq);
+  compactions.delete(db, "seq = ?", seq);
 }
 
 /** All rows but those that failed: for who has to find what tells of a message. Without their texts. */
 export function compactionPlaces(db: Sql): Pick<CompactionRow, "seq" | "at" | "pins">[] {
-  return db.sql<Pick<CompactionRow, "seq" | "at" | "pins"> & Record<string, SqlValue>>(
-    "SELECT seq, at, pins FROM perdure_compaction ORDER BY seq",
-  );
+  return db.sql("SELECT seq, at, pins FROM perdure_compaction ORDER BY seq");
 }

@@ -1,5 +1,5 @@
 import type { Sql } from "../port.ts";
-import { tableOf } from "./table.ts";
+import { Table, tableOf } from "./table.ts";
 import { readCell } from "./cell.ts";
 
 /**
@@ -150,7 +150,7 @@ export function openDeliveriesAt(db: Sql, messenger: string, thread: string): De
 }
 
 export function readDelivery(db: Sql, seq: number): DeliveryRow | undefined {
-  return deliveries.select(db, "WHERE seq = ?", seq)[0];
+  return deliveries.one(db, "seq = ?", seq);
 }
 
 /** Of this turn: what its answer, or that which it goes on with, is delivered as. */
@@ -177,19 +177,17 @@ export function nextDelivery(db: Sql): number | null {
 }
 
 export function hasOpenDelivery(db: Sql): boolean {
-  return db.sql("SELECT 1 FROM perdure_delivery WHERE state = 'open' LIMIT 1").length > 0;
+  return deliveries.has(db, "state = 'open'");
 }
 
 /** Whether anything was ever to be delivered that is not forgotten. */
 export function hasAnyDelivery(db: Sql): boolean {
-  return db.sql("SELECT 1 FROM perdure_delivery LIMIT 1").length > 0;
+  return deliveries.has(db, "true");
 }
 
 /** @returns its number */
 export function insertDelivery(db: Sql, row: NewDelivery): number {
-  const [made] = deliveries.insert<{ seq: number }>(db, { ...row, state: "open" }, "RETURNING seq");
-  if (made === undefined) throw new Error("A delivery that was just inserted is not there.");
-  return made.seq;
+  return deliveries.add(db, { ...row, state: "open" }).seq;
 }
 
 // What happens to turns and questions, in the commits that it happens in
@@ -233,7 +231,7 @@ export function deliverTurn(
 
 /** The delivery of a turn, opened now or given its place: whoever asks says where. */
 export function placeDelivery(db: Sql, row: NewDelivery & { readonly turnId: string }): void {
-  db.sql("DELETE FROM perdure_delivery WHERE turn_id = ? AND kind = 'answer'", row.turnId);
+  deliveries.delete(db, "turn_id = ? AND kind = 'answer'", row.turnId);
   insertDelivery(db, row);
 }
 
@@ -294,12 +292,8 @@ export function openQuestionsAt(db: Sql, messenger: string, thread: string): Del
 
 /** A question has its last word: whoever shows it shows that. */
 export function closeQuestion(db: Sql, messageId: string, toolCallId: string): void {
-  db.sql(
-    `UPDATE perdure_delivery SET state = 'open', outcome = 'decided'
-     WHERE kind = 'question' AND message_id = ? AND tool_call_id = ? AND outcome IS NULL AND state IN ('open', 'held')`,
-    messageId,
-    toolCallId,
-  );
+  const where = `kind = 'question' AND message_id = ? AND tool_call_id = ? AND outcome IS NULL AND state IN ('open', 'held')`;
+  deliveries.update(db, { state: "open", outcome: "decided" }, where, messageId, toolCallId);
 }
 
 const SECRET_BYTES = 12;
@@ -322,12 +316,14 @@ export function setDeliveryFiles(db: Sql, seq: number, files: string | null, con
 
 // What is known of the messages at the network
 
+const parts = new Table<PartRow>(
+  "perdure_delivery_part",
+  ["n", "start", "end", "providerId", "shown", "calling", "key", "calledAt", "file"],
+  { end: '"end"' },
+);
+
 export function partsOf(db: Sql, delivery: number): PartRow[] {
-  return db.sql<PartRow>(
-    `SELECT n, start, "end" AS "end", provider_id AS providerId, shown, calling, key, called_at AS calledAt, file
-     FROM perdure_delivery_part WHERE delivery = ? ORDER BY n`,
-    delivery,
-  );
+  return parts.select(db, "WHERE delivery = ? ORDER BY n", delivery);
 }
 
 /** A create is about to be called. */
@@ -336,12 +332,10 @@ export function intendPart(
   delivery: number,
   part: Pick<PartRow, "n" | "start" | "key" | "file"> & { readonly at: number },
 ): void {
-  db.sql(
-    `INSERT INTO perdure_delivery_part (delivery, n, start, calling, key, called_at, file) VALUES (?, ?, ?, 1, ?, ?, ?)
-     ON CONFLICT (delivery, n) DO UPDATE SET calling = 1, provider_id = NULL, shown = NULL, key = excluded.key,
-       called_at = excluded.called_at`,
-    ...[delivery, part.n, part.start, part.key, part.at, part.file],
-  );
+  const { n, start, key, at: calledAt, file } = part;
+  const again = "calling = 1, provider_id = NULL, shown = NULL, key = excluded.key, called_at = excluded.called_at";
+  const row = { n, start, key, calledAt, file, calling: 1, ...{ delivery } } as const;
+  parts.insert(db, row, `ON CONFLICT (delivery, n) DO UPDATE SET ${again}`);
 }
 
 /** What is known of the file that a part is. A part that has no row yet has one then. */
@@ -350,17 +344,15 @@ export function notePartFile(
   delivery: number,
   part: Pick<PartRow, "n" | "start"> & { readonly at: number; readonly file: string; readonly sent: boolean },
 ): void {
-  const { n, start, at, file, sent } = part;
-  db.sql(
-    `INSERT INTO perdure_delivery_part (delivery, n, start, provider_id, key, called_at, file) VALUES (?, ?, ?, ?, '', ?, ?)
-     ON CONFLICT (delivery, n) DO UPDATE SET file = excluded.file, provider_id = excluded.provider_id, calling = 0`,
-    ...[delivery, n, start, sent ? "" : null, at, file],
-  );
+  const { n, start, at: calledAt, file, sent } = part;
+  const row = { n, start, calledAt, file, key: "", providerId: sent ? "" : null, ...{ delivery } };
+  const again = "file = excluded.file, provider_id = excluded.provider_id, calling = 0";
+  parts.insert(db, row, `ON CONFLICT (delivery, n) DO UPDATE SET ${again}`);
 }
 
 /** The create did surely not happen. */
 export function clearIntent(db: Sql, delivery: number, n: number): void {
-  db.sql("UPDATE perdure_delivery_part SET calling = 0 WHERE delivery = ? AND n = ?", delivery, n);
+  parts.update(db, { calling: 0 }, "delivery = ? AND n = ?", delivery, n);
 }
 
 /** What was shown in a message, whose name is known now if it was not. */
@@ -379,26 +371,19 @@ export function showPart(
 
 /** Somebody has deleted the message: what stands in it has to be said anew. */
 export function losePart(db: Sql, delivery: number, n: number): void {
-  db.sql(
-    "UPDATE perdure_delivery_part SET provider_id = NULL, shown = NULL, calling = 0 WHERE delivery = ? AND n = ?",
-    delivery,
-    n,
-  );
+  parts.update(db, { providerId: null, shown: null, calling: 0 }, "delivery = ? AND n = ?", delivery, n);
 }
 
 /** A message ends here; what comes later stands in another one. */
 export function closePart(db: Sql, delivery: number, n: number, end: number): void {
-  db.sql(
-    `UPDATE perdure_delivery_part SET "end" = ? WHERE delivery = ? AND n = ? AND "end" IS NULL`,
-    ...[end, delivery, n],
-  );
+  parts.update(db, { end }, `delivery = ? AND n = ? AND "end" IS NULL`, delivery, n);
 }
 
 // What became of a delivery
 
 /** A call has worked: failures in a row are forgotten. */
 export function clearFailures(db: Sql, seq: number): void {
-  db.sql("UPDATE perdure_delivery SET attempts = 0, next_at = 0, error = NULL WHERE seq = ? AND attempts > 0", seq);
+  deliveries.update(db, { attempts: 0, nextAt: 0, error: null }, "seq = ? AND attempts > 0", seq);
 }
 
 /** A call has failed, and is made again at `nextAt`. */
@@ -431,39 +416,29 @@ export function reopenDelivery(db: Sql, seq: number, now: number): boolean {
 
 /** Forgets a delivery that has ended. @returns whether there was one */
 export function deleteDelivery(db: Sql, seq: number): boolean {
-  const query = "DELETE FROM perdure_delivery WHERE seq = ? AND state IN ('done', 'failed') RETURNING seq";
-  const gone = db.sql(query, seq).length > 0;
+  const gone = deliveries.deleted(db, "seq = ? AND state IN ('done', 'failed')", seq) > 0;
   if (gone) deleteLostParts(db);
   return gone;
 }
 
 /** Forgets those that ended, but the newest of each kind of end. */
 export function trimDeliveries(db: Sql, keepDone: number, keepFailed: number): void {
-  for (const [state, keep] of [
-    ["done", keepDone],
-    ["failed", keepFailed],
-  ] as const) {
-    const gone = db.sql(
-      `DELETE FROM perdure_delivery WHERE state = ? AND seq <= (
-         SELECT seq FROM perdure_delivery WHERE state = ? ORDER BY seq DESC LIMIT 1 OFFSET (SELECT ?)) RETURNING seq`,
-      ...[state, state, keep],
-    );
-    if (gone.length > 0) deleteLostParts(db);
-  }
+  const trim = (state: DeliveryState, keep: number) => {
+    const last = "SELECT seq FROM perdure_delivery WHERE state = ? ORDER BY seq DESC LIMIT 1 OFFSET (SELECT ?)";
+    return deliveries.deleted(db, `state = ? AND seq <= (${last})`, state, state, keep);
+  };
+  if (trim("done", keepDone) + trim("failed", keepFailed) > 0) deleteLostParts(db);
 }
 
 /** For `erase()`: all that is known of sessions, of messages and of turns. @returns how many */
 export function eraseDeliveries(db: Sql, sessions: string, messageIds: string, turnIds: string): number {
   const inList = "IN (SELECT value FROM json_each(?))";
-  const gone = db.sql(
-    `DELETE FROM perdure_delivery WHERE session ${inList} OR message_id ${inList} OR answer_id ${inList}
-       OR turn_id ${inList} RETURNING seq`,
-    ...[sessions, messageIds, messageIds, turnIds],
-  );
-  if (gone.length > 0) deleteLostParts(db);
-  return gone.length;
+  const where = `session ${inList} OR message_id ${inList} OR answer_id ${inList} OR turn_id ${inList}`;
+  const gone = deliveries.deleted(db, where, sessions, messageIds, messageIds, turnIds);
+  if (gone > 0) deleteLostParts(db);
+  return gone;
 }
 
 function deleteLostParts(db: Sql): void {
-  db.sql("DELETE FROM perdure_delivery_part WHERE delivery NOT IN (SELECT seq FROM perdure_delivery)");
+  parts.delete(db, "delivery NOT IN (SELECT seq FROM perdure_delivery)");
 }

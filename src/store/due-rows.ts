@@ -41,19 +41,6 @@ export class DueTable<Row extends DueRow, Key extends SqlValue> extends Table<Ro
     this.#isRun = [...options.run, "starts"].map((name) => `${this.column(name)} = ?`).join(" AND ");
   }
 
-  /** Rows that match all conditions. One with a value of `undefined` is left out. */
-  list(
-    db: Sql,
-    where: readonly (readonly [condition: string, ...values: (SqlValue | undefined)[]])[],
-    order: string,
-    limit = -1,
-  ): Row[] {
-    const given = where.filter(([, ...values]) => !values.includes(undefined));
-    const conditions = given.length === 0 ? "" : ` WHERE ${given.map(([condition]) => condition).join(" AND ")}`;
-    const values = given.flatMap(([, ...some]) => some as SqlValue[]);
-    return this.select(db, `${conditions} ORDER BY ${order} LIMIT (SELECT ?)`, ...values, limit);
-  }
-
   /** The newest row in which a column has this value. */
   find(db: Sql, column: Column<Row>, value: SqlValue): Row | undefined {
     return this.list(db, [[`${this.column(column)} = ?`, value]], `${this.column(this.#options.key)} DESC`, 1)[0];

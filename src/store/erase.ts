@@ -3,6 +3,7 @@ import { deleteLostToolSteps } from "./tool-step.ts";
 import { deleteActionsOf } from "./action.ts";
 import { deleteCell } from "./cell.ts";
 import { boundKey, eraseDeliveries } from "./delivery.ts";
+import { KEPT_BY_OTHERS } from "./message.ts";
 
 /*
  * What has to go when a session, or a subject's data, is erased: all that other tables hold of its messages and turns.
@@ -27,10 +28,6 @@ export function messagesOfSubject(db: Sql, subject: string, after: number, upto:
   return rows.map(({ seq }) => seq);
 }
 
-export function newestMessage(db: Sql): number {
-  return db.sql<{ seq: number | null }>("SELECT max(seq) AS seq FROM perdure_message")[0]?.seq ?? 0;
-}
-
 /** What was said in some sessions. */
 interface OwnMessages {
   /** Shown by no other session. */
@@ -39,41 +36,20 @@ interface OwnMessages {
   readonly shared: readonly { readonly session: string; readonly count: number }[];
 }
 
-const KEPT = `WITH RECURSIVE kept (seq, owner) AS (
-    SELECT leaf, coalesce(view_of, id) FROM perdure_session
-    WHERE leaf IS NOT NULL AND coalesce(view_of, id) NOT IN (SELECT value FROM json_each(?))
-    UNION
-    SELECT parent, session FROM perdure_message
-    WHERE parent IS NOT NULL AND session NOT IN (SELECT value FROM json_each(?))
-    UNION
-    SELECT m.parent, kept.owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq WHERE m.parent IS NOT NULL
-  )`;
-
 /** What was said in these sessions, by who else shows it. */
 export function messagesOfSessions(db: Sql, sessions: readonly string[]): OwnMessages {
   const list = JSON.stringify(sessions);
   const own = db.sql<{ seq: number }>(
-    `${KEPT} SELECT seq FROM perdure_message WHERE session IN (SELECT value FROM json_each(?))
+    `${KEPT_BY_OTHERS} SELECT seq FROM perdure_message WHERE session IN (SELECT value FROM json_each(?))
      AND seq NOT IN (SELECT seq FROM kept) ORDER BY seq`,
     ...[list, list, list],
   );
   const shared = db.sql<{ session: string; count: number }>(
-    `${KEPT} SELECT owner AS session, count(*) AS count FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
+    `${KEPT_BY_OTHERS} SELECT owner AS session, count(*) AS count FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
      WHERE m.session IN (SELECT value FROM json_each(?)) GROUP BY owner ORDER BY owner`,
     ...[list, list, list],
   );
   return { own: own.map(({ seq }) => seq), shared };
-}
-
-/** Gives what others show of these sessions to one of those. */
-export function giveAwayMessages(db: Sql, sessions: readonly string[]): void {
-  const list = JSON.stringify(sessions);
-  const rows = db.sql<{ seq: number; owner: string }>(
-    `${KEPT} SELECT m.seq, min(owner) AS owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
-     WHERE m.session IN (SELECT value FROM json_each(?)) GROUP BY m.seq`,
-    ...[list, list, list],
-  );
-  for (const { seq, owner } of rows) db.sql("UPDATE perdure_message SET session = ? WHERE seq = ?", owner, seq);
 }
 
 /** Bodies of messages behind a number, oldest first. */

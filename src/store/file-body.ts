@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_file_body`: what files hold that are too large for their own row, by the SHA-256 of it. Row -1 counts the
@@ -25,53 +26,36 @@ interface BodyHead {
   readonly large: number;
 }
 
+const heads = tableOf<BodyHead>()("perdure_file_body", "refs large");
+const IS_HEAD = `ns = ? AND hash = ? AND n = ${HEAD}`;
+
 export function readBodyHead(db: Sql, ns: string, hash: string): BodyHead | undefined {
-  return db.sql<{ refs: number; large: number }>(
-    `SELECT refs, large FROM perdure_file_body WHERE ns = ? AND hash = ? AND n = ${HEAD}`,
-    ns,
-    hash,
-  )[0];
+  return heads.one(db, IS_HEAD, ns, hash);
 }
 
 /** The bytes in their pieces, in order. Empty for a large one. */
 export function readBodyChunks(db: Sql, ns: string, hash: string): Uint8Array[] {
-  return db
-    .sql<{ bytes: Uint8Array }>(
-      "SELECT bytes FROM perdure_file_body WHERE ns = ? AND hash = ? AND n >= 0 ORDER BY n",
-      ns,
-      hash,
-    )
-    .map(({ bytes }) => bytes);
+  const query = "SELECT bytes FROM perdure_file_body WHERE ns = ? AND hash = ? AND n >= 0 ORDER BY n";
+  return db.sql<{ bytes: Uint8Array }>(query, ns, hash).map(({ bytes }) => bytes);
 }
 
 /** One more entry refers to a body. @returns false when there is none */
 export function addBodyRef(db: Sql, ns: string, hash: string): boolean {
-  const changed = db.sql(
-    `UPDATE perdure_file_body SET refs = refs + 1 WHERE ns = ? AND hash = ? AND n = ${HEAD} RETURNING n`,
-    ns,
-    hash,
-  );
-  return changed.length > 0;
+  return db.sql(`UPDATE perdure_file_body SET refs = refs + 1 WHERE ${IS_HEAD} RETURNING n`, ns, hash).length > 0;
 }
 
 /** A new body that one entry refers to. @param chunks `undefined`: the bytes are outside of the database */
 export function insertBody(db: Sql, ns: string, hash: string, chunks: readonly Uint8Array[] | undefined): void {
-  db.sql(
-    `INSERT INTO perdure_file_body (ns, hash, n, refs, large) VALUES (?, ?, ${HEAD}, 1, ?)`,
-    ...[ns, hash, chunks === undefined ? 1 : 0],
-  );
+  heads.insert(db, { ...{ ns, hash, n: HEAD }, refs: 1, large: chunks === undefined ? 1 : 0 });
   for (const [n, bytes] of (chunks ?? []).entries())
     db.sql("INSERT INTO perdure_file_body (ns, hash, n, bytes) VALUES (?, ?, ?, ?)", ns, hash, n, bytes);
 }
 
 /** One entry less refers to a body; without any it is deleted. @returns whether bytes outside of the database are left */
 export function dropBodyRef(db: Sql, ns: string, hash: string): boolean {
-  const [head] = db.sql<{ refs: number; large: number }>(
-    `UPDATE perdure_file_body SET refs = refs - 1 WHERE ns = ? AND hash = ? AND n = ${HEAD} RETURNING refs, large`,
-    ns,
-    hash,
-  );
+  const change = `UPDATE perdure_file_body SET refs = refs - 1 WHERE ${IS_HEAD} RETURNING refs, large`;
+  const [head] = db.sql<BodyHead>(change, ns, hash);
   if (head === undefined || head.refs > 0) return false;
-  db.sql("DELETE FROM perdure_file_body WHERE ns = ? AND hash = ?", ns, hash);
+  heads.delete(db, "ns = ? AND hash = ?", ns, hash);
   return head.large === 1;
 }

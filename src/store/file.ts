@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { tableOf } from "./table.ts";
 
 /**
  * `perdure_file`: the entries of workspaces, each for the versions from `since` up to, not including, `until`. The
@@ -60,35 +61,29 @@ interface Below {
   readonly limit: number;
 }
 
-const META = "parent, name, since, kind, mode, size, mtime, target, hash";
-const ROW = `${META}, content`;
+const metas = tableOf<FileMeta>()("perdure_file", "parent name since kind mode size mtime target hash");
+const files = tableOf<FileRow>()("perdure_file", "parent name since kind mode size mtime target hash content");
 const IS_LIVE = `ns = ? AND until = ${LIVE}`;
 
 /** An entry of now. */
 export function readFileRow(db: Sql, ns: string, parent: string, name: string): FileRow | undefined {
-  return db.sql<FileRow>(
-    `SELECT ${ROW} FROM perdure_file WHERE ${IS_LIVE} AND parent = ? AND name = ?`,
-    ns,
-    parent,
-    name,
-  )[0];
+  return files.one(db, `${IS_LIVE} AND parent = ? AND name = ?`, ns, parent, name);
 }
 
 /** What a directory holds now, by name. */
 export function filesIn(db: Sql, ns: string, parent: string, limit: number, offset: number): FileMeta[] {
-  return db.sql<FileMeta>(
-    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND parent = ? ORDER BY name LIMIT (SELECT ?) OFFSET (SELECT ?)`,
-    ...[ns, parent, limit, offset],
+  return metas.select(
+    db,
+    `WHERE ${IS_LIVE} AND parent = ? ORDER BY name LIMIT (SELECT ?) OFFSET (SELECT ?)`,
+    ns,
+    parent,
+    limit,
+    offset,
   );
 }
 
 export function countFilesIn(db: Sql, ns: string, parent: string): number {
-  const [row] = db.sql<{ n: number }>(
-    `SELECT count(*) AS n FROM perdure_file WHERE ${IS_LIVE} AND parent = ?`,
-    ns,
-    parent,
-  );
-  return row?.n ?? 0;
+  return files.count(db, `${IS_LIVE} AND parent = ?`, ns, parent);
 }
 
 /** What is below a directory now, at any depth: each directory's entries together. */
@@ -96,24 +91,14 @@ export function filesBelow(db: Sql, ns: string, { dir, after, limit }: Below): F
   const [first, end] = subtree(dir);
   // No name is empty: the first of them is behind this.
   const from = after ?? { parent: dir, name: "" };
-  return db.sql<FileMeta>(
-    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND (parent, name) > (?, ?) AND parent < ?
-       AND (parent = ? OR parent >= ?)
-     ORDER BY parent, name LIMIT (SELECT ?)`,
-    ...[ns, from.parent, from.name, end, dir, first, limit],
-  );
+  const rest = `WHERE ${IS_LIVE} AND (parent, name) > (?, ?) AND parent < ? AND (parent = ? OR parent >= ?)
+    ORDER BY parent, name LIMIT (SELECT ?)`;
+  return metas.select(db, rest, ns, from.parent, from.name, end, dir, first, limit);
 }
 
 /** Writes an entry of now; one that stands there is replaced. */
 export function putFileRow(db: Sql, ns: string, row: FileRow): void {
-  const { parent, name, since, kind, mode, size, mtime, target, hash, content } = row;
-  db.sql(
-    `INSERT INTO perdure_file (ns, until, ${ROW}) VALUES (?, ${LIVE}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (ns, until, parent, name) DO UPDATE SET since = excluded.since, kind = excluded.kind,
-       mode = excluded.mode, size = excluded.size, mtime = excluded.mtime, target = excluded.target,
-       hash = excluded.hash, content = excluded.content`,
-    ...[ns, parent, name, since, kind, mode, size, mtime, target, hash, content],
-  );
+  files.put(db, { ...row, ...{ ns, until: LIVE } }, "(ns, until, parent, name)");
 }
 
 /** An entry of now becomes one of the past, which ended with version `until`. */
@@ -123,21 +108,19 @@ export function closeFileRow(db: Sql, ns: string, parent: string, name: string, 
 
 /** Deletes an entry of now, of which the past knows nothing. */
 export function deleteFileRow(db: Sql, ns: string, parent: string, name: string): void {
-  db.sql(`DELETE FROM perdure_file WHERE ${IS_LIVE} AND parent = ? AND name = ?`, ns, parent, name);
+  files.delete(db, `${IS_LIVE} AND parent = ? AND name = ?`, ns, parent, name);
 }
 
 /** Entries of now that were not as they are at `point` become entries of the past, which ended with version `until`. */
 export function closeFilesSince(db: Sql, ns: string, point: number, until: number): FilePlace[] {
-  return db.sql<FilePlace>(
-    `UPDATE perdure_file SET until = ? WHERE ${IS_LIVE} AND since > ? RETURNING parent, name, hash`,
-    ...[until, ns, point],
-  );
+  const change = `UPDATE perdure_file SET until = ? WHERE ${IS_LIVE} AND since > ? RETURNING parent, name, hash`;
+  return db.sql<FilePlace>(change, until, ns, point);
 }
 
 /** Entries of `point` that were replaced or deleted since are entries of now again, from version `since` on. */
 export function reviveFiles(db: Sql, ns: string, point: number, since: number): FilePlace[] {
   return db.sql<FilePlace>(
-    `INSERT INTO perdure_file (ns, until, ${ROW})
+    `INSERT INTO perdure_file (ns, until, parent, name, since, kind, mode, size, mtime, target, hash, content)
      SELECT ns, ${LIVE}, parent, name, ?, kind, mode, size, mtime, target, hash, content FROM perdure_file
      WHERE ns = ? AND until > ? AND until < ${LIVE} AND since <= ? RETURNING parent, name, hash`,
     ...[since, ns, point, point],
@@ -146,11 +129,8 @@ export function reviveFiles(db: Sql, ns: string, point: number, since: number): 
 
 /** The entries of `point` that are others, or not there, at `other`. */
 export function filesOnlyAt(db: Sql, ns: string, point: number, other: number): FileRow[] {
-  return db.sql<FileRow>(
-    `SELECT ${ROW} FROM perdure_file WHERE ns = ? AND until > ? AND since <= ? AND NOT (until > ? AND since <= ?)
-     ORDER BY parent, name`,
-    ...[ns, point, point, other, other],
-  );
+  const rest = "WHERE ns = ? AND until > ? AND since <= ? AND NOT (until > ? AND since <= ?) ORDER BY parent, name";
+  return files.select(db, rest, ns, point, point, other, other);
 }
 
 /**

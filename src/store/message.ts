@@ -61,19 +61,24 @@ export type MessagePlace = Pick<MessageRow, "seq" | "id" | "parent" | "role">;
 const messages = tableOf<MessageRow>()("perdure_message", "seq id session parent role body pinned createdAt");
 
 export function readMessage(db: Sql, id: string): MessageRow | undefined {
-  return messages.select(db, "WHERE id = ?", id)[0];
+  return messages.one(db, "id = ?", id);
 }
 
 export function seqOfMessage(db: Sql, id: string): number | undefined {
   return db.sql<{ seq: number }>("SELECT seq FROM perdure_message WHERE id = ?", id)[0]?.seq;
 }
 
+/** The number of the newest message. */
+export function newestMessage(db: Sql): number {
+  return db.sql<{ seq: number | null }>("SELECT max(seq) AS seq FROM perdure_message")[0]?.seq ?? 0;
+}
+
 export function readMessageAt(db: Sql, seq: number): MessageRow | undefined {
-  return messages.select(db, "WHERE seq = ?", seq)[0];
+  return messages.one(db, "seq = ?", seq);
 }
 
 /** The way from a message up towards the first, at most so many. */
-const WAY_UP = `WITH RECURSIVE path (at, depth) AS (
+export const WAY_UP = `WITH RECURSIVE path (at, depth) AS (
     SELECT ?, 0
     UNION ALL
     SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
@@ -82,20 +87,14 @@ const WAY_UP = `WITH RECURSIVE path (at, depth) AS (
 
 /** The messages from `seq` up towards the first, newest first, at most `limit`. */
 export function messagesUp(db: Sql, seq: number, limit: number): MessageRow[] {
-  return db.sql<MessageRow>(
-    `${WAY_UP} SELECT ${messages.columns} FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
-    seq,
-    limit,
-  );
+  const query = `${WAY_UP} SELECT ${messages.columns} FROM path JOIN perdure_message ON seq = at ORDER BY depth`;
+  return db.sql<MessageRow>(query, seq, limit);
 }
 
 /** Places from `seq` up towards the first, newest first, at most `limit`: what {@link messagesUp} says, without bodies. */
 export function placesUp(db: Sql, seq: number, limit: number): MessagePlace[] {
-  return db.sql<MessagePlace>(
-    `${WAY_UP} SELECT seq, id, parent, role FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
-    seq,
-    limit,
-  );
+  const query = `${WAY_UP} SELECT seq, id, parent, role FROM path JOIN perdure_message ON seq = at ORDER BY depth`;
+  return db.sql<MessagePlace>(query, seq, limit);
 }
 
 /** Whether the message `above` is `seq` or stands before it. Costs the way between them. */
@@ -111,15 +110,8 @@ export function standsAbove(db: Sql, above: number, seq: number): boolean {
 
 /** How many messages stand from `seq` up to the first. Costs the way. */
 export function pathLength(db: Sql, seq: number): number {
-  const [row] = db.sql<{ n: number }>(
-    `WITH RECURSIVE path (at) AS (
-       SELECT ?
-       UNION ALL
-       SELECT m.parent FROM path JOIN perdure_message AS m ON m.seq = path.at WHERE m.parent IS NOT NULL
-     ) SELECT count(*) AS n FROM path JOIN perdure_message ON seq = at`,
-    seq,
-  );
-  return row?.n ?? 0;
+  const query = `${WAY_UP} SELECT count(*) AS n FROM path JOIN perdure_message ON seq = at`;
+  return db.sql<{ n: number }>(query, seq, Number.MAX_SAFE_INTEGER)[0]?.n ?? 0;
 }
 
 /** The messages right behind one, in the order in which they were said. */
@@ -129,7 +121,7 @@ export function messagesBehind(db: Sql, parent: number): MessageRow[] {
 
 /** Whether anything was said behind a message, on whatever branch. */
 export function hasBehind(db: Sql, seq: number): boolean {
-  return db.sql("SELECT 1 FROM perdure_message WHERE parent = ? LIMIT 1", seq).length > 0;
+  return messages.has(db, "parent = ?", seq);
 }
 
 /** The first messages of a session's conversations, in the order in which they were said. */
@@ -155,10 +147,8 @@ export function newestLeafUnder(db: Sql, seq: number, session: string): number {
 
 /** The roles of those of `ids` that are stored. */
 export function rolesOf(db: Sql, ids: readonly string[]): Map<string, string> {
-  const rows = db.sql<{ id: string; role: string }>(
-    "SELECT m.id, m.role FROM json_each(?) AS asked JOIN perdure_message AS m ON m.id = asked.value",
-    JSON.stringify(ids),
-  );
+  const query = "SELECT m.id, m.role FROM json_each(?) AS asked JOIN perdure_message AS m ON m.id = asked.value";
+  const rows = db.sql<{ id: string; role: string }>(query, JSON.stringify(ids));
   return new Map(rows.map(({ id, role }) => [id, role]));
 }
 
@@ -179,9 +169,7 @@ export function siblingsOf(
      WHERE EXISTS (SELECT 1 FROM perdure_message AS one WHERE one.parent IS m.parent AND one.seq <> m.seq
        AND (m.parent IS NOT NULL OR one.session = m.session OR one.session = ?))
      ORDER BY m.seq, other.seq`,
-    JSON.stringify(seqs),
-    session,
-    session,
+    ...[JSON.stringify(seqs), session, session],
   );
 }
 
@@ -231,29 +219,25 @@ export function deleteMessage(db: Sql, seq: number, parent: number | null): void
   db.sql("DELETE FROM perdure_message WHERE seq = ?", seq);
 }
 
+/** A message and all behind it. */
+const BRANCH = `WITH RECURSIVE branch (at) AS (
+    SELECT ? UNION ALL SELECT m.seq FROM branch JOIN perdure_message AS m ON m.parent = branch.at
+  )`;
+
 /** Deletes a message and all behind it, unless a session ends there. @returns what is gone. */
 export function deleteBranch(db: Sql, seq: number): { id: string; seq: number; role: string }[] {
-  const branch = `WITH RECURSIVE branch (at) AS (
-      SELECT ? UNION ALL SELECT m.seq FROM branch JOIN perdure_message AS m ON m.parent = branch.at
-    )`;
-  const used = db.sql(`${branch} SELECT 1 FROM perdure_session WHERE leaf IN (SELECT at FROM branch) LIMIT 1`, seq);
+  const used = db.sql(`${BRANCH} SELECT 1 FROM perdure_session WHERE leaf IN (SELECT at FROM branch) LIMIT 1`, seq);
   if (used.length > 0) return [];
   return db.sql<{ id: string; seq: number; role: string }>(
-    `${branch} DELETE FROM perdure_message WHERE seq IN (SELECT at FROM branch) RETURNING id, seq, role`,
+    `${BRANCH} DELETE FROM perdure_message WHERE seq IN (SELECT at FROM branch) RETURNING id, seq, role`,
     seq,
   );
 }
 
 /** What one session said in a message and all behind it belongs to another from now on. */
 export function giveBranch(db: Sql, seq: number, from: string, to: string): void {
-  db.sql(
-    `WITH RECURSIVE branch (at) AS (
-       SELECT ? UNION ALL SELECT m.seq FROM branch JOIN perdure_message AS m ON m.parent = branch.at
-     ) UPDATE perdure_message SET session = ? WHERE session = ? AND seq IN (SELECT at FROM branch)`,
-    seq,
-    to,
-    from,
-  );
+  const change = "UPDATE perdure_message SET session = ? WHERE session = ? AND seq IN (SELECT at FROM branch)";
+  db.sql(`${BRANCH} ${change}`, seq, to, from);
 }
 
 /**
@@ -261,21 +245,31 @@ export function giveBranch(db: Sql, seq: number, from: string, to: string): void
  * through stays, and belongs to that session from then on. @returns the ids that are gone, with their roles.
  */
 export function deleteSessionMessages(db: Sql, session: string): { id: string; seq: number; role: string }[] {
-  // What others show: their leaves and their own messages, up to the first.
-  const kept = `WITH RECURSIVE kept (seq, owner) AS (
-      SELECT leaf, coalesce(view_of, id) FROM perdure_session WHERE coalesce(view_of, id) <> ? AND leaf IS NOT NULL
-      UNION
-      SELECT parent, session FROM perdure_message WHERE session <> ? AND parent IS NOT NULL
-      UNION
-      SELECT m.parent, kept.owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq WHERE m.parent IS NOT NULL
-    ) SELECT m.seq, min(owner) AS owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
-      WHERE m.session = ? GROUP BY m.seq`;
-  for (const { seq, owner } of db.sql<{ seq: number; owner: string }>(kept, session, session, session))
-    setOwner(db, seq, owner);
+  giveAwayMessages(db, [session]);
   return db.sql<{ id: string; seq: number; role: string }>(
     "DELETE FROM perdure_message WHERE session = ? RETURNING id, seq, role",
     session,
   );
+}
+
+/** What others than some sessions show, up to the first messages, and by whom: from their leaves and from their own messages. */
+export const KEPT_BY_OTHERS = `WITH RECURSIVE kept (seq, owner) AS (
+    SELECT leaf, coalesce(view_of, id) FROM perdure_session
+    WHERE leaf IS NOT NULL AND coalesce(view_of, id) NOT IN (SELECT value FROM json_each(?))
+    UNION
+    SELECT parent, session FROM perdure_message
+    WHERE parent IS NOT NULL AND session NOT IN (SELECT value FROM json_each(?))
+    UNION
+    SELECT m.parent, kept.owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq WHERE m.parent IS NOT NULL
+  )`;
+
+/** Gives what others show of these sessions to one of those. */
+export function giveAwayMessages(db: Sql, sessions: readonly string[]): void {
+  const list = JSON.stringify(sessions);
+  const shown = `${KEPT_BY_OTHERS} SELECT m.seq, min(owner) AS owner FROM kept
+    JOIN perdure_message AS m ON m.seq = kept.seq WHERE m.session IN (SELECT value FROM json_each(?)) GROUP BY m.seq`;
+  for (const { seq, owner } of db.sql<{ seq: number; owner: string }>(shown, list, list, list))
+    setOwner(db, seq, owner);
 }
 
 /** A message on the way up that is pinned, or up to which a compaction counts. */
@@ -287,7 +281,7 @@ export interface MarkedMessage {
 
 /** Such messages from `seq` up towards the first, newest first. No further than `limit` messages. */
 export function markedUp(db: Sql, seq: number, limit: number): MarkedMessage[] {
-  return db.sql<MarkedMessage & Record<string, string | number>>(
+  return db.sql<MarkedMessage>(
     `${WAY_UP} SELECT seq, id, pinned FROM path JOIN perdure_message ON seq = path.at
      WHERE pinned = 1 OR seq IN (SELECT c.at FROM perdure_compaction AS c WHERE c.status = 'done')
      ORDER BY depth`,

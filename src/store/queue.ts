@@ -80,21 +80,17 @@ export function listQueueItems(db: Sql, { statuses, callback, field, limit }: Qu
 
 /** @returns how many rows went. */
 export function deleteQueueItem(db: Sql, id: string): number {
-  return db.sql("DELETE FROM perdure_queue WHERE id = ? RETURNING seq", id).length;
+  return queueTable.deleted(db, "id = ?", id);
 }
 
 /** Deletes what waits or runs. @returns how many rows went. */
 export function deleteQueueItems(db: Sql, callback?: string): number {
-  const open = "status IN ('pending', 'running')";
-  return callback === undefined
-    ? db.sql(`DELETE FROM perdure_queue WHERE ${open} RETURNING seq`).length
-    : db.sql(`DELETE FROM perdure_queue WHERE ${open} AND callback = ? RETURNING seq`, callback).length;
+  const open = "status IN ('pending', 'running') AND callback = coalesce(?, callback)";
+  return queueTable.deleted(db, open, callback ?? null);
 }
 
 /** A running item cannot wait again beside a newer one of the same id: that one has replaced it. */
 export function dropReplaced(db: Sql): void {
-  db.sql(
-    `DELETE FROM perdure_queue WHERE status = 'running' AND EXISTS
-      (SELECT 1 FROM perdure_queue AS newer WHERE newer.id = perdure_queue.id AND newer.status = 'pending')`,
-  );
+  const newer = "SELECT 1 FROM perdure_queue AS newer WHERE newer.id = perdure_queue.id AND newer.status = 'pending'";
+  queueTable.delete(db, `status = 'running' AND EXISTS (${newer})`);
 }

@@ -68,7 +68,7 @@ export function insertRun(db: Sql, run: NewRun): void {
 }
 
 export function readRun(db: Sql, runId: string): RunRow | undefined {
-  return runs.select(db, "WHERE run_id = ?", runId)[0];
+  return runs.one(db, "run_id = ?", runId);
 }
 
 /** Runs that have not ended. */
@@ -81,22 +81,18 @@ export function lastRun(db: Sql): RunRow | undefined {
   return runs.select(db, "ORDER BY started_at DESC, run_id LIMIT 1")[0];
 }
 
+function tookTurn(place: string): string {
+  return `EXISTS (SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '${place}') = ?)`;
+}
+
 /** The run that a turn was taken for. */
 export function runOfTurn(db: Sql, turn: number): RunRow | undefined {
-  return runs.select(
-    db,
-    "WHERE EXISTS (SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[0]') = ?)",
-    turn,
-  )[0];
+  return runs.one(db, tookTurn("$[0]"), turn);
 }
 
 /** The same, by the turn's id: which is known for longer than the turn is. */
 export function runOfTurnId(db: Sql, turnId: string): RunRow | undefined {
-  return runs.select(
-    db,
-    "WHERE EXISTS (SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[2]') = ?)",
-    turnId,
-  )[0];
+  return runs.one(db, tookTurn("$[2]"), turnId);
 }
 
 export function setRunTurns(db: Sql, runId: string, turns: string): void {

@@ -1,5 +1,6 @@
 import type { Sql, SqlValue } from "../port.ts";
 import { deleteCells, readCell, writeCell } from "./cell.ts";
+import { WAY_UP } from "./message.ts";
 
 /**
  * `perdure_search`: the words of messages, by the `seq` of each. It is no migration: an agent has it from its first
@@ -100,12 +101,7 @@ export function unindexedMessages(db: Sql, limit: number): Unindexed[] {
        SELECT seq, octet_length(body) AS size FROM perdure_message
        WHERE seq > (SELECT CAST(value AS INTEGER) FROM perdure_cell WHERE key = ?) ORDER BY seq LIMIT (SELECT ?))
      LIMIT (SELECT ?)`,
-    STALE_PREFIX.length + 1,
-    STALE_PREFIX,
-    `${STALE_PREFIX}:`,
-    UPTO_KEY,
-    limit,
-    limit,
+    ...[STALE_PREFIX.length + 1, STALE_PREFIX, `${STALE_PREFIX}:`, UPTO_KEY, limit, limit],
   );
 }
 
@@ -140,16 +136,8 @@ export function newestMatches(
   return db.sql<SearchMatch>(
     `SELECT rowid AS seq, 0 AS score FROM perdure_search WHERE ${conditions.join(" AND ")} AND rowid > ? AND rowid <= ?
      ORDER BY rowid DESC LIMIT (SELECT ?)`,
-    ...args,
-    after,
-    upto,
-    filter.limit,
+    ...[...args, after, upto, filter.limit],
   );
-}
-
-/** The number of the newest message. */
-export function newestMessage(db: Sql): number {
-  return db.sql<{ seq: number | null }>("SELECT max(seq) AS seq FROM perdure_message")[0]?.seq ?? 0;
 }
 
 function conditionsOf(
@@ -177,12 +165,7 @@ export function searchMessages(db: Sql, match: string, filter: SearchFilter): Se
     `SELECT rowid AS seq, bm25(perdure_search, ?, ?)
        * (1 + ? * rowid / (SELECT max(seq) FROM perdure_message)) AS score
      FROM perdure_search WHERE ${conditions.join(" AND ")} ORDER BY score, rowid DESC LIMIT (SELECT ?) OFFSET (SELECT ?)`,
-    SAID_WEIGHT,
-    DONE_WEIGHT,
-    NEWNESS,
-    ...args,
-    filter.limit,
-    filter.skip,
+    ...[SAID_WEIGHT, DONE_WEIGHT, NEWNESS, ...args, filter.limit, filter.skip],
   );
 }
 
@@ -196,42 +179,23 @@ interface PathPiece {
 
 /** Which of `seqs` stand on the way from `from` upwards, within `limit` messages. */
 export function findOnPath(db: Sql, from: number, seqs: readonly number[], limit: number): PathPiece {
-  const rows = db.sql<{ at: number; depth: number }>(
-    `WITH RECURSIVE path (at, depth) AS (
-       SELECT ?, 0
-       UNION ALL
-       SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
-       WHERE m.parent IS NOT NULL AND depth < ?
-     )
-     SELECT at, depth FROM path WHERE depth = ? OR at IN (SELECT value FROM json_each(?))`,
-    from,
-    limit,
-    limit,
-    JSON.stringify(seqs),
-  );
+  const query = `${WAY_UP} SELECT at, depth FROM path WHERE depth = ? OR at IN (SELECT value FROM json_each(?))`;
+  const rows = db.sql<{ at: number; depth: number }>(query, from, limit + 1, limit, JSON.stringify(seqs));
   const next = rows.find(({ depth }) => depth === limit)?.at ?? null;
   return { found: rows.filter(({ depth }) => depth < limit).map(({ at }) => at), next };
 }
 
 /** Whether one of `seqs` stands on the way from `from` upwards, within `limit` messages. Costs the way to the nearest. */
 export function isOnPath(db: Sql, from: number, seqs: readonly number[], limit: number): boolean {
-  const query = `WITH RECURSIVE path (at, depth) AS (
-      SELECT ?, 0
-      UNION ALL
-      SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
-      WHERE m.parent IS NOT NULL AND depth + 1 < ?
-    ) SELECT 1 FROM path WHERE at IN (SELECT value FROM json_each(?)) LIMIT 1`;
+  const query = `${WAY_UP} SELECT 1 FROM path WHERE at IN (SELECT value FROM json_each(?)) LIMIT 1`;
   return db.sql(query, from, limit, JSON.stringify(seqs)).length > 0;
 }
 
 /** How many messages have words in the index. */
 export function countSearchRows(db: Sql, seqs: readonly number[]): number {
   if (!hasSearchIndex(db)) return 0;
-  const [row] = db.sql<{ n: number }>(
-    "SELECT count(*) AS n FROM perdure_search_docsize WHERE id IN (SELECT value FROM json_each(?))",
-    JSON.stringify(seqs),
-  );
-  return row?.n ?? 0;
+  const query = "SELECT count(*) AS n FROM perdure_search_docsize WHERE id IN (SELECT value FROM json_each(?))";
+  return db.sql<{ n: number }>(query, JSON.stringify(seqs))[0]?.n ?? 0;
 }
 
 /** Lets the index forget the words of messages that are gone; until then they are only passed over. Costs its size. */

@@ -69,7 +69,7 @@ const sessions = tableOf<SessionRow>()(
 );
 
 export function readSession(db: Sql & Partial<DamageTeller>, id: string): SessionRow | undefined {
-  return withOwner(db, sessions.select(db, "WHERE id = ?", id)[0]);
+  return withOwner(db, sessions.one(db, "id = ?", id));
 }
 
 /** A session whose row names one that there is not, as that which it is a view of, stands for itself. */
@@ -79,7 +79,7 @@ function withOwner<Row extends SessionLine>(db: Sql & Partial<DamageTeller>, row
 }
 
 function isThere(db: Sql & Partial<DamageTeller>, id: string, viewOf: string): boolean {
-  if (db.sql("SELECT 1 FROM perdure_session WHERE id = ?", viewOf).length > 0) return true;
+  if (sessions.has(db, "id = ?", viewOf)) return true;
   const { emit } = db;
   const missing = new PerdureError("not_found", `There is no session ${JSON.stringify(viewOf)}.`);
   if (emit !== undefined) tellDamage(db as DamageTeller, `what the session "${id}" is a view of`, missing);
@@ -90,7 +90,7 @@ function isThere(db: Sql & Partial<DamageTeller>, id: string, viewOf: string): b
 export type SessionLine = Omit<SessionRow, "body" | "clientTools">;
 
 export function readSessionLine(db: Sql & Partial<DamageTeller>, id: string): SessionLine | undefined {
-  return withOwner(db, lines.select(db, "WHERE id = ?", id)[0]);
+  return withOwner(db, lines.one(db, "id = ?", id));
 }
 
 /** The session that a view is of; of any other id, itself. */
@@ -135,8 +135,7 @@ export function sessionsEndingWith(db: Sql, toolCallId: string): string[] {
     `SELECT s.id FROM perdure_session AS s JOIN perdure_message AS m ON m.seq = s.leaf
      LEFT JOIN perdure_message AS before ON before.seq = m.parent
      WHERE instr(m.body, ?) > 0 OR instr(before.body, ?) > 0 ORDER BY s.view_of IS NOT NULL, s.id`,
-    needle,
-    needle,
+    ...[needle, needle],
   );
   return rows.map(({ id }) => id);
 }
@@ -186,21 +185,16 @@ export function unname(db: Sql, id: string): void {
 }
 
 export function deleteSessionRow(db: Sql, id: string): void {
-  db.sql("DELETE FROM perdure_session WHERE id = ?", id);
+  sessions.delete(db, "id = ?", id);
 }
 
 /** What the last request of a session brought along, as JSON texts. */
-interface ChatContextRow {
-  readonly body: string | null;
-  readonly clientTools: string | null;
-}
+type ChatContextRow = Pick<SessionRow, "body" | "clientTools">;
+
+const contexts = tableOf<ChatContextRow>()("perdure_session", "body clientTools");
 
 export function readChatContext(db: Sql, session: string): ChatContextRow {
-  const [row] = db.sql<ChatContextRow & Record<string, string | null>>(
-    "SELECT body, client_tools AS clientTools FROM perdure_session WHERE id = ?",
-    session,
-  );
-  return row ?? { body: null, clientTools: null };
+  return contexts.one(db, "id = ?", session) ?? { body: null, clientTools: null };
 }
 
 export function writeChatContext(db: Sql, session: string, context: ChatContextRow, now: number): void {

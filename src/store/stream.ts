@@ -87,11 +87,8 @@ export function hasChunks(db: Sql): boolean {
 
 /** How many chunks a turn has stored. */
 export function countChunks(db: Sql, turn: number): number {
-  const [row] = db.sql<{ n: number }>(
-    "SELECT coalesce(max(first + count), 0) AS n FROM perdure_stream WHERE turn = ?",
-    turn,
-  );
-  return row?.n ?? 0;
+  const query = "SELECT coalesce(max(first + count), 0) AS n FROM perdure_stream WHERE turn = ?";
+  return db.sql<{ n: number }>(query, turn)[0]?.n ?? 0;
 }
 
 /** Turns whose chunks are kept: who asked for the work may come back to read how it went. */

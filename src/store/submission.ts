@@ -54,16 +54,16 @@ const submissions = tableOf<SubmissionRow>()(
 const OPEN = "('pending', 'running')";
 
 export function readSubmission(db: Sql, id: string): SubmissionRow | undefined {
-  return submissions.select(db, "WHERE id = ?", id)[0];
+  return submissions.one(db, "id = ?", id);
 }
 
 export function submissionByKey(db: Sql, idempotencyKey: string): SubmissionRow | undefined {
-  return submissions.select(db, "WHERE idempotency_key = ?", idempotencyKey)[0];
+  return submissions.one(db, "idempotency_key = ?", idempotencyKey);
 }
 
 /** The submission that a turn carries out. */
 export function submissionOf(db: Sql, turnId: string): SubmissionRow | undefined {
-  return submissions.select(db, "WHERE turn_id = ?", turnId)[0];
+  return submissions.one(db, "turn_id = ?", turnId);
 }
 
 /** The newest first. */
@@ -140,13 +140,10 @@ export function emptySubmitted(db: Sql, messageId: string): void {
 
 /** Forgets an ended submission. @returns whether there was one. */
 export function deleteSubmissionRow(db: Sql, id: string): boolean {
-  return db.sql(`DELETE FROM perdure_submission WHERE id = ? AND status NOT IN ${OPEN} RETURNING seq`, id).length > 0;
+  return submissions.deleted(db, `id = ? AND status NOT IN ${OPEN}`, id) > 0;
 }
 
 /** Forgets submissions that ended before `olderThan`. @returns how many. */
 export function deleteSubmissionRows(db: Sql, olderThan: number): number {
-  return db.sql(
-    `DELETE FROM perdure_submission WHERE settled_at < ? AND status NOT IN ${OPEN} RETURNING seq`,
-    olderThan,
-  ).length;
+  return submissions.deleted(db, `settled_at < ? AND status NOT IN ${OPEN}`, olderThan);
 }

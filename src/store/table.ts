@@ -21,7 +21,7 @@ export class Table<Row extends object> {
         (renamed as Record<string, string>)[one] ?? one.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
       ]),
     );
-    this.columns = Array.from(this.#columns, ([one, column]) => `${column} AS ${one}`).join(", ");
+    this.columns = Array.from(this.#columns, ([one, column]) => `${column} AS "${one}"`).join(", ");
   }
 
   column(name: string): string {
@@ -36,6 +36,32 @@ export class Table<Row extends object> {
     let query = this.#selects.get(rest);
     if (query === undefined) this.#selects.set(rest, (query = `SELECT ${this.columns} FROM ${this.name} ${rest}`));
     return db.sql<Row>(query, ...args);
+  }
+
+  /** The first row for which `where` holds. */
+  one(db: Sql, where: string, ...args: SqlValue[]): Row | undefined {
+    return this.select(db, `WHERE ${where}`, ...args)[0];
+  }
+
+  has(db: Sql, where: string, ...args: SqlValue[]): boolean {
+    return db.sql(`SELECT 1 FROM ${this.name} WHERE ${where} LIMIT 1`, ...args).length > 0;
+  }
+
+  count(db: Sql, where: string, ...args: SqlValue[]): number {
+    return db.sql<{ n: number }>(`SELECT count(*) AS n FROM ${this.name} WHERE ${where}`, ...args)[0]?.n ?? 0;
+  }
+
+  /** Rows that match all conditions. One with a value of `undefined` is left out. */
+  list(
+    db: Sql,
+    where: readonly (readonly [condition: string, ...values: (SqlValue | undefined)[]])[],
+    order: string,
+    limit = -1,
+  ): Row[] {
+    const given = where.filter(([, ...values]) => !values.includes(undefined));
+    const conditions = given.length === 0 ? "" : ` WHERE ${given.map(([condition]) => condition).join(" AND ")}`;
+    const values = given.flatMap(([, ...some]) => some as SqlValue[]);
+    return this.select(db, `${conditions} ORDER BY ${order} LIMIT (SELECT ?)`, ...values, limit);
   }
 
   /** Adds a row; what is `undefined` is as the table has it. @param rest `ON CONFLICT` or `RETURNING` */
@@ -56,6 +82,15 @@ export class Table<Row extends object> {
   put(db: Sql, row: Partial<Row>, index: string): void {
     const sets = givenOf(row).map(([name]) => `${this.column(name)} = excluded.${this.column(name)}`);
     this.insert(db, row, `ON CONFLICT ${index} DO UPDATE SET ${sets.join(", ")}`);
+  }
+
+  delete(db: Sql, where: string, ...args: SqlValue[]): void {
+    db.sql(`DELETE FROM ${this.name} WHERE ${where}`, ...args);
+  }
+
+  /** The same. @returns how many rows went */
+  deleted(db: Sql, where: string, ...args: SqlValue[]): number {
+    return db.sql(`DELETE FROM ${this.name} WHERE ${where} RETURNING 1`, ...args).length;
   }
 
   /** Writes some columns; what is `undefined` stays as it is. */

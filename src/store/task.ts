@@ -58,5 +58,5 @@ export function changeTask(db: Sql, { id, schedule, timeZone, anchor }: Omit<Arm
 }
 
 export function deleteTask(db: Sql, id: string): void {
-  db.sql("DELETE FROM perdure_task WHERE task_id = ?", id);
+  taskTable.delete(db, "task_id = ?", id);
 }

@@ -153,7 +153,7 @@ const calls = tableOf<ToolCallRow>()(
 );
 
 export function readToolCall(db: Sql, messageId: string, toolCallId: string): ToolCallRow | undefined {
-  return calls.select(db, "WHERE message_id = ? AND tool_call_id = ?", messageId, toolCallId)[0];
+  return calls.one(db, "message_id = ? AND tool_call_id = ?", messageId, toolCallId);
 }
 
 /** The calls of a message, in the order in which they came. */
@@ -178,10 +178,8 @@ export function overdueQuestions(db: Sql, now: number): ToolCallRow[] {
 
 /** When the next open question's time is over. */
 export function nextQuestionExpiry(db: Sql): number | null {
-  const [row] = db.sql<{ at: number | null }>(
-    "SELECT min(expires_at) AS at FROM perdure_tool_call WHERE status = 'asked'",
-  );
-  return row?.at ?? null;
+  const query = "SELECT min(expires_at) AS at FROM perdure_tool_call WHERE status = 'asked'";
+  return db.sql<{ at: number | null }>(query)[0]?.at ?? null;
 }
 
 /** Questions that have their last word, the newest question first. */
@@ -260,12 +258,9 @@ export function insertDecided(
 
 /** The newest yes to a call of this id. */
 export function newestApproved(db: Sql, toolCallId: string): ToolCallRow | undefined {
-  return calls.select(
-    db,
-    `WHERE tool_call_id = ? AND asked_at IS NOT NULL AND decided_at IS NOT NULL AND status NOT IN ('denied', 'expired', 'asked')
-     ORDER BY seq DESC LIMIT 1`,
-    toolCallId,
-  )[0];
+  return questionsOf(db, toolCallId).find(
+    ({ status, decidedAt }) => decidedAt !== null && !["denied", "expired", "asked"].includes(status),
+  );
 }
 
 /** A call that waits for a person in the middle of its work. */
@@ -327,12 +322,8 @@ export function insertReturned(db: Sql, call: NewToolCall, result: string): void
 
 /** What a call returned, as JSON. */
 export function readReturned(db: Sql, messageId: string, toolCallId: string): string | undefined {
-  const [row] = db.sql<{ result: string | null }>(
-    "SELECT result FROM perdure_tool_call WHERE message_id = ? AND tool_call_id = ?",
-    messageId,
-    toolCallId,
-  );
-  return row?.result ?? undefined;
+  const query = "SELECT result FROM perdure_tool_call WHERE message_id = ? AND tool_call_id = ?";
+  return db.sql<{ result: string | null }>(query, messageId, toolCallId)[0]?.result ?? undefined;
 }
 
 /** The result that is kept of a call of this id, the newest first where ids repeat. JSON. */
@@ -373,23 +364,18 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
 
 /** What goes on in the background stays: it is not of its message alone. */
 export function deleteToolCallsOf(db: Sql, messageId: string): void {
-  db.sql("DELETE FROM perdure_tool_call WHERE message_id = ? AND status <> 'background'", messageId);
+  calls.delete(db, "message_id = ? AND status <> 'background'", messageId);
   deleteLostToolSteps(db);
 }
 
 /** Forgets calls that have their last word, but the newest `keep`. */
 export function trimToolCalls(db: Sql, keep: number): void {
-  db.sql(
-    `DELETE FROM perdure_tool_call WHERE status IN ('denied', 'expired', 'settled')
-     AND seq <= (SELECT max(seq) FROM perdure_tool_call) - ?`,
-    keep,
-  );
+  const isOver = "status IN ('denied', 'expired', 'settled')";
+  calls.delete(db, `${isOver} AND seq <= (SELECT max(seq) FROM perdure_tool_call) - ?`, keep);
 }
 
 /** Forgets the calls of messages that are gone, but for what goes on in the background. */
 export function deleteLostToolCalls(db: Sql): void {
-  db.sql(
-    `DELETE FROM perdure_tool_call WHERE status <> 'background' AND message_id NOT IN (SELECT id FROM perdure_message)`,
-  );
+  calls.delete(db, "status <> 'background' AND message_id NOT IN (SELECT id FROM perdure_message)");
   deleteLostToolSteps(db);
 }

@@ -136,6 +136,8 @@ const turns = tableOf<TurnRow>()(
   "createdAt startedAt steer receipt position session identity progressAt stuck stash cause",
 );
 
+const OPEN = "('held', 'accepted', 'running')";
+
 /** Turns that wait run in this order. No two have the same: moving only exchanges places. */
 const PLACE = "coalesce(position, seq)";
 
@@ -146,24 +148,19 @@ export function isOpen({ status }: Pick<TurnRow, "status">): boolean {
 
 /** Turns that have not ended, in the order in which they run: the oldest first, unless they were moved. */
 export function openTurns(db: Sql): TurnRow[] {
-  return turns.select(db, `WHERE status IN ('held', 'accepted', 'running') ORDER BY ${PLACE}`);
+  return turns.select(db, `WHERE status IN ${OPEN} ORDER BY ${PLACE}`);
 }
 
 /** How many turns have not ended. */
 export function countOpenTurns(db: Sql): number {
-  const query = "SELECT count(*) AS n FROM perdure_turn WHERE status IN ('held', 'accepted', 'running')";
-  return db.sql<{ n: number }>(query)[0]?.n ?? 0;
+  return turns.count(db, `status IN ${OPEN}`);
 }
 
 /** Turns of the same session behind one that never began, whatever became of them but being taken, in their order. */
 export function turnsBehind(db: Sql, { seq, session }: Pick<TurnRow, "seq" | "session">): TurnRow[] {
-  return turns.select(
-    db,
-    `WHERE session = ? AND attempts = 0 AND status <> 'completed'
-     AND ${PLACE} > (SELECT ${PLACE} FROM perdure_turn WHERE seq = ?) ORDER BY ${PLACE}`,
-    session,
-    seq,
-  );
+  const behind = `${PLACE} > (SELECT ${PLACE} FROM perdure_turn WHERE seq = ?)`;
+  const rest = `WHERE session = ? AND attempts = 0 AND status <> 'completed' AND ${behind} ORDER BY ${PLACE}`;
+  return turns.select(db, rest, session, seq);
 }
 
 /** Turns of a session that have begun or were taken by another, whether they run or have ended. */
@@ -182,15 +179,12 @@ export function turnsNotSkipped(db: Sql): TurnRow[] {
 
 /** Turns of a session that wait and whose messages the running turn may take, in their order. */
 export function steeringTurns(db: Sql, session: string): TurnRow[] {
-  return turns.select(
-    db,
-    `WHERE steer = 1 AND status = 'accepted' AND attempts = 0 AND cancelled = 0 AND session = ? ORDER BY ${PLACE}`,
-    session,
-  );
+  const where = "steer = 1 AND status = 'accepted' AND attempts = 0 AND cancelled = 0 AND session = ?";
+  return turns.select(db, `WHERE ${where} ORDER BY ${PLACE}`, session);
 }
 
 export function readTurn(db: Sql, id: string): TurnRow | undefined {
-  return turns.select(db, "WHERE id = ?", id)[0];
+  return turns.one(db, "id = ?", id);
 }
 
 /** The last turn of a session, in the order in which they run, that was neither passed over nor taken by another. */
@@ -210,9 +204,7 @@ export function namedMessages(db: Sql, session: string): Set<string> {
 
 /** @throws PerdureError `sql_failed` when the id is taken. */
 export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
-  turns.insert(db, turn);
-  const row = readTurn(db, turn.id);
-  if (row === undefined) throw new Error("A turn that was just inserted is not there.");
+  const row = turns.add(db, turn);
   const isByCode = row.trigger === "server" || row.trigger === "submission";
   if (isByCode && row.continuation === 0) openBoundDelivery(db, row);
   return row;
@@ -296,7 +288,7 @@ type TurnEndStatus = Exclude<TurnStatus, "held" | "accepted" | "running">;
 export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: string | null, now: number): boolean {
   const rows = db.sql<Pick<TurnRow, "id" | "trigger">>(
     `UPDATE perdure_turn SET status = ?, error = ?, settled_at = ?, body = NULL, client_tools = NULL, stash = NULL
-     WHERE seq = ? AND status IN ('held', 'accepted', 'running') RETURNING id, trigger`,
+     WHERE seq = ? AND status IN ${OPEN} RETURNING id, trigger`,
     status,
     error,
     now,
@@ -311,18 +303,13 @@ export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: s
 
 /** Forgets ended turns of a session that are not among its newest `keep`. */
 export function trimTurns(db: Sql, session: string, keep: number): void {
-  db.sql(
-    `DELETE FROM perdure_turn WHERE session = ? AND status NOT IN ('held', 'accepted', 'running')
-     AND seq <= (SELECT seq FROM perdure_turn WHERE session = ? ORDER BY seq DESC LIMIT 1 OFFSET (SELECT ?))`,
-    session,
-    session,
-    keep,
-  );
+  const last = "SELECT seq FROM perdure_turn WHERE session = ? ORDER BY seq DESC LIMIT 1 OFFSET (SELECT ?)";
+  turns.delete(db, `session = ? AND status NOT IN ${OPEN} AND seq <= (${last})`, session, session, keep);
 }
 
 /** Forgets every turn of a session. Submissions that were open have ended. */
 export function deleteTurnsOf(db: Sql, session: string, now: number): void {
   dropSubmissions(db, session, now);
   dropDeliveries(db, session, now);
-  db.sql("DELETE FROM perdure_turn WHERE session = ?", session);
+  turns.delete(db, "session = ?", session);
 }

@@ -51,7 +51,7 @@ const sums = tableOf<UsageSums>()(
 export const noUsage = Object.fromEntries(sums.names.map((name) => [name, 0])) as unknown as UsageSums;
 
 export function readUsageTotal(db: Sql, scope: UsageScope, key: string): UsageSums {
-  return sums.select(db, "WHERE scope = ? AND key = ?", scope, key)[0] ?? noUsage;
+  return sums.one(db, "scope = ? AND key = ?", scope, key) ?? noUsage;
 }
 
 const columns = sums.names.map((name) => sums.column(name));
@@ -62,5 +62,5 @@ export function addUsageTotal(db: Sql, scope: UsageScope, key: string, more: Usa
 }
 
 export function deleteUsageTotal(db: Sql, scope: UsageScope, key: string): void {
-  db.sql("DELETE FROM perdure_usage_total WHERE scope = ? AND key = ?", scope, key);
+  sums.delete(db, "scope = ? AND key = ?", scope, key);
 }

@@ -1,4 +1,4 @@
-import type { Sql, SqlValue } from "../port.ts";
+import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
@@ -131,12 +131,12 @@ export function insertUsage(db: Sql, call: NewUsage): void {
 
 /** The call, if it is still under way. */
 export function readOpenUsage(db: Sql, id: string): UsageRow | undefined {
-  return usage.select(db, "WHERE id = ? AND status = 'open'", id)[0];
+  return usage.one(db, "id = ? AND status = 'open'", id);
 }
 
 /** Whether a call of this id was ever booked, and is not forgotten. */
 export function hasUsage(db: Sql, id: string): boolean {
-  return db.sql("SELECT 1 AS found FROM perdure_usage WHERE id = ?", id).length > 0;
+  return usage.has(db, "id = ?", id);
 }
 
 /** Calls that are under way, oldest first. */
@@ -161,7 +161,7 @@ export function settleUsage(db: Sql, seq: number, end: SettledUsage): void {
 
 /** Takes back a call that is under way. */
 export function deleteUsage(db: Sql, seq: number): void {
-  db.sql("DELETE FROM perdure_usage WHERE seq = ? AND status = 'open'", seq);
+  usage.delete(db, "seq = ? AND status = 'open'", seq);
 }
 
 /** The calls of one step for one purpose, oldest first. */
@@ -171,17 +171,14 @@ export function usageOfStep(db: Sql, turnSeq: number, step: number, purpose: Cal
 
 /** Newest first. */
 export function listUsage(db: Sql, filter: UsageFilter, limit: number): UsageRow[] {
-  const conditions = ["seq < ?"];
-  const args: SqlValue[] = [filter.before ?? Number.MAX_SAFE_INTEGER];
-  const add = (column: string, value: string | undefined) => {
-    if (value === undefined) return;
-    conditions.push(`${column} = ?`);
-    args.push(value);
-  };
-  add("turn_id", filter.turn);
-  add("session", filter.session);
-  add("purpose", filter.purpose);
-  return usage.select(db, `WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT (SELECT ?)`, ...args, limit);
+  const { before = Number.MAX_SAFE_INTEGER, turn, session, purpose } = filter;
+  const where = [
+    ["seq < ?", before],
+    ["turn_id = ?", turn],
+    ["session = ?", session],
+    ["purpose = ?", purpose],
+  ] as const;
+  return usage.list(db, where, "seq DESC", limit);
 }
 
 /** Ids of the turns that called a model in a session. */
@@ -194,5 +191,5 @@ export function turnsWithUsage(db: Sql, session: string): string[] {
 }
 
 export function deleteUsageOf(db: Sql, session: string): void {
-  db.sql("DELETE FROM perdure_usage WHERE session = ?", session);
+  usage.delete(db, "session = ?", session);
 }
