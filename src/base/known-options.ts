@@ -4,7 +4,8 @@ import { nearest } from "./nearest.ts";
 /** Every name that options of type `T` can have. */
 export type OptionNames<T> = { readonly [NAME in keyof T & string]-?: true };
 
-type Words<TEXT> = TEXT extends `${infer FIRST} ${infer REST}` ? FIRST | Words<REST> : TEXT;
+/** The words of a text, between blanks. */
+export type Words<TEXT> = TEXT extends `${infer FIRST} ${infer REST}` ? FIRST | Words<REST> : TEXT;
 /** `TEXT` where it has all names and no others, between blanks; `never` where not. */
 export type AllOf<NAMES, TEXT> = [NAMES, Words<TEXT>] extends [Words<TEXT>, NAMES] ? TEXT : never;
 

@@ -109,7 +109,7 @@ export class AgentChat extends SessionChat {
     const part = findCall(this.messages, id);
     if (part === undefined) {
       const text = `No message of this chat has a tool call, or a question for approval, "${id}".`;
-      this.#fail(new PerdureError("not_found", `${text} Nothing was answered: load the message first (loadOlder).`));
+      this.fails(new PerdureError("not_found", `${text} Nothing was answered: load the message first (loadOlder).`));
       return;
     }
     const { toolCallId } = part;
@@ -148,9 +148,7 @@ export class AgentChat extends SessionChat {
     const { connectionError } = this.connection;
     if (connectionError !== undefined && connectionError !== null) {
       if (messageId !== undefined) this.unsent.add(messageId);
-      this.failure = connectionError;
-      this.audience.tell("onError", connectionError);
-      this.changed(true);
+      this.fails(connectionError);
       throw connectionError;
     }
     this.failure = undefined;
@@ -182,16 +180,9 @@ export class AgentChat extends SessionChat {
     } catch (error) {
       this.turns.delete(id);
       if (messageId !== undefined) this.unsent.add(messageId);
-      return this.#fail(error instanceof Error ? error : new Error(String(error)));
+      return this.fails(error instanceof Error ? error : new Error(String(error)));
     }
     return turn.end.promise;
-  }
-
-  /** Something that was asked for here could not be done. */
-  #fail(error: Error): void {
-    this.failure = error;
-    this.audience.tell("onError", error);
-    this.changed(true);
   }
 
   /** Cuts the list behind a message; answers that are being written there are not shown any more. */

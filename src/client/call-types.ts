@@ -1,77 +1,36 @@
+import type { Words } from "../base/known-options.ts";
+
 /** Methods of agents that are for the agent's own code. Calling one fails on the server; here it is not even offered. */
 type FrameworkMethod =
   | `on${Capitalize<string>}`
-  | "setState"
-  | "validateStateChange"
-  | "sql"
-  | "transaction"
-  | "broadcast"
   | `get${"Connection" | "Connections" | "ConnectionTags" | "CallableMethods" | "Schedule" | "Schedules" | "ScheduleById" | "Queue" | "Queues"}`
-  | `shouldConnectionBeReadonly`
-  | `shouldSendProtocolMessages`
-  | `setConnectionReadonly`
   | `isConnection${string}`
-  | `schedule`
-  | `scheduleEvery`
-  | `listSchedules`
-  | `cancelSchedule`
-  | `queue`
   | `dequeue${string}`
-  | `retry`
   | `keepAlive${string}`
   | `${string}Fiber`
   | `${string}FiberByKey`
   | `${string}Fibers`
-  | `stash`
-  | `subAgent`
   | `${string}SubAgent`
   | `${string}SubAgents`
-  | `parentAgent`
   | `${string}AgentTool${string}`
-  | `reportProgress`
   | `formatDetached${string}`
-  | `destroy`
-  | `persistMessages`
-  | `saveMessages`
-  | `getMessengers`
-  | `configureChannels`
-  | `getMessengerContext`
-  | `deliverNotice`
-  | `listDeliveries`
-  | `retryDelivery`
-  | `forgetDelivery`
-  | `messengerCall`
-  | `continueLastTurn`
-  | `countOwnTurn`
-  | `abortRequest`
-  | `abortAllRequests`
-  | `clearMessages`
-  | `hasPendingInteraction`
-  | `waitUntilStable`
-  | `answerToolCall`
-  | `answerApproval`
-  | `sanitizeMessageForPersistence`
-  | `repairInterruptedToolPart`
   | `${"create" | "switch" | "rename" | "delete" | "fork" | "configure"}Session`
   | `get${"Sessions" | "CurrentSessionId" | "History" | "Branches" | "TitleModel"}`
-  | `switchBranch`
-  | `allowSessionOp`
-  | `search`
-  | `erase`
-  | `eraseReceipts`
-  | `withMedia`
   | `${string}McpServer${string}`
   | `createMcp${string}`
-  | `callWorkspace`
   | `${"restore" | "diff"}Files`
   | `${"approve" | "reject"}Execution`
   | `${"list" | "forget"}Action${string}`
   | `authorize${"" | "Turn" | "Action" | "Approval"}`
-  | `mayOnlyRead`
   | `get${"MessageIdentity" | "ToolApproval" | "Approver"}`
   | `get${"Workspace" | "Skills" | "SkillScriptRunner" | "Extensions" | "Actions" | "Collections"}`
-  | `collection`
-  | `writeRows`;
+  | Words<"setState validateStateChange sql transaction broadcast shouldConnectionBeReadonly shouldSendProtocolMessages">
+  | Words<"setConnectionReadonly schedule scheduleEvery listSchedules cancelSchedule queue retry stash subAgent parentAgent">
+  | Words<"reportProgress destroy persistMessages saveMessages getMessengers configureChannels getMessengerContext">
+  | Words<"deliverNotice listDeliveries retryDelivery forgetDelivery messengerCall continueLastTurn countOwnTurn">
+  | Words<"abortRequest abortAllRequests clearMessages hasPendingInteraction waitUntilStable answerToolCall answerApproval">
+  | Words<"sanitizeMessageForPersistence repairInterruptedToolPart switchBranch allowSessionOp search erase eraseReceipts">
+  | Words<"withMedia callWorkspace mayOnlyRead collection writeRows">;
 
 type Method = (...args: never[]) => unknown;
 

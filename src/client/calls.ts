@@ -10,19 +10,9 @@ import { disconnected } from "./connection-error.ts";
 export const CALL_TIMEOUT_MS = 30_000;
 
 /** Names that are asked of any object by the language or by tools, and never mean a call. */
-const NEVER_CALLED: ReadonlySet<string> = new Set([
-  "then",
-  "catch",
-  "finally",
-  "toJSON",
-  "toString",
-  "valueOf",
-  "constructor",
-  "prototype",
-  "$$typeof",
-  "asymmetricMatch",
-  "nodeType",
-]);
+const NEVER_CALLED: ReadonlySet<string> = new Set(
+  "then catch finally toJSON toString valueOf constructor prototype $$typeof asymmetricMatch nodeType".split(" "),
+);
 
 interface Pending {
   /** On its way: its answer is lost when the connection is. */

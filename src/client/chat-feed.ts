@@ -11,6 +11,7 @@ import { findCall, putMessage, updateMessage, withCall } from "./message-list.ts
 import { StreamFinder } from "./stream-finder.ts";
 import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
 import { closeCode } from "../wire/close-code.ts";
+import type { TranscriptFrame } from "../wire/frames.ts";
 import type { SessionStateFrame } from "../wire/session-frames.ts";
 import type { BranchStorage } from "./branch-memory.ts";
 
@@ -165,51 +166,51 @@ export abstract class ChatFeed {
   // What comes in
 
   #received(frame: ChatFrame): void {
-    switch (frame.kind) {
-      case "response":
+    switch (frame.type) {
+      case "cf_agent_use_chat_response":
         return this.#response(frame);
-      case "transcript":
+      case "cf_agent_chat_messages":
         this.#loaded = true;
         this.#isIn(frame.session);
         if (this.#isNoNews(frame)) return this.changed(true);
         this.branches.told(frame.messages, frame.branches);
         this.#transcript(this.history.told(this.messages, frame.messages, frame.before));
-        if (frame.connect) this.#answerAgain(frame.messages);
+        if (frame.connect === true) this.#answerAgain(frame.messages);
         return this.goOn();
-      case "older":
+      case "perdure_chat_older":
         this.list = [...this.history.came(this.list, frame)];
         this.branches.told(frame.messages, frame.branches);
         return this.changed(true);
-      case "session":
-        this.told = frame.state;
-        this.#place ??= frame.state.session.id;
+      case "perdure_session_state":
+        this.told = frame;
+        this.#place ??= frame.session.id;
         return this.changed(true);
-      case "cleared":
+      case "cf_agent_chat_clear":
         return this.forgetAll();
-      case "renamed":
+      case "perdure_message_renamed":
         this.list = this.list.map((message) => (message.id === frame.from ? { ...message, id: frame.to } : message));
         this.branches.renamed(frame.from, frame.to);
         return this.changed(true);
-      case "updated":
+      case "cf_agent_message_updated":
         this.list = updateMessage(this.list, frame.message);
         for (const part of toolParts(frame.message)) if (isAnswered(part)) this.#isAnswered(part.toolCallId);
         this.takeAnswers(frame.message);
         return this.changed(true);
-      case "refused": {
+      case "perdure_chat_approval_refused": {
         // It is not given again, nothing follows it, and what was shown as answered is not.
         this.answers.delete(frame.toolCallId);
         this.finder.awaiting = false;
         if (frame.part !== undefined) this.#reopen(frame.part);
         const refusal = new PerdureError("not_allowed", frame.reason);
         this.#refusals.set(frame.toolCallId, refusal);
-        return this.#fails(refusal);
+        return this.fails(refusal);
       }
-      case "recovering":
+      case "cf_agent_chat_recovering":
         this.recovering = frame.recovering;
         return this.changed(true);
-      case "resuming":
-      case "pending":
-      case "none":
+      case "cf_agent_stream_resuming":
+      case "cf_agent_stream_pending":
+      case "cf_agent_stream_resume_none":
         if (this.options.resume !== false || this.finder.awaiting) this.finder.answered(frame);
         this.changed(true);
         return this.goOn();
@@ -221,7 +222,7 @@ export abstract class ChatFeed {
     let turn = this.turns.get(frame.id);
     if (turn === undefined) {
       // The end of a turn of which nothing was heard is news all the same.
-      const continued = this.finder.awaiting && frame.continuation;
+      const continued = this.finder.awaiting && frame.continuation === true;
       turn = new LiveTurn(frame.id, continued ? "continued" : "others");
       if (continued) this.finder.awaiting = false;
       this.turns.set(frame.id, turn);
@@ -242,8 +243,7 @@ export abstract class ChatFeed {
   #failed(turn: LiveTurn, text: string): void {
     const counts = turn.isActive;
     turn.error = text;
-    if (!counts) return;
-    this.#fails(new Error(text));
+    if (counts) this.fails(new Error(text));
   }
 
   #isAnswered(toolCallId: string): void {
@@ -257,7 +257,8 @@ export abstract class ChatFeed {
     for (const turn of this.turns.values()) turn.takeCall(part);
   }
 
-  #fails(error: Error): void {
+  /** Something could not be done, and is shown as the chat's error. */
+  protected fails(error: Error): void {
     this.failure = error;
     this.audience.tell("onError", error);
     this.changed(true);
@@ -307,10 +308,10 @@ export abstract class ChatFeed {
   }
 
   /** Nothing was said yet, and nothing else was told before: what is shown may be the app's own greeting. */
-  #isNoNews({ connect, messages }: { readonly connect: boolean; readonly messages: readonly UIMessage[] }): boolean {
+  #isNoNews({ connect, messages }: TranscriptFrame): boolean {
     const isFirst = !this.#told;
     this.#told = true;
-    return isFirst && connect && messages.length === 0;
+    return isFirst && connect === true && messages.length === 0;
   }
 
   #transcript(messages: readonly UIMessage[]): void {
@@ -346,7 +347,6 @@ export abstract class ChatFeed {
     const { connectionError } = this.connection;
     if (connectionError === undefined || connectionError === null || connectionError === this.#refusal) return;
     this.#refusal = connectionError;
-    this.failure = connectionError;
     for (const turn of this.turns.values()) {
       if (!turn.isAccepted && turn.asked?.messageId !== undefined) this.unsent.add(turn.asked.messageId);
       turn.end.reject(connectionError);
@@ -354,8 +354,7 @@ export abstract class ChatFeed {
     this.turns.clear();
     this.finder.awaiting = false;
     this.recovering = false;
-    this.audience.tell("onError", connectionError);
-    this.changed(true);
+    this.fails(connectionError);
   }
 
   /** The server does not take a frame of this size. Sent again it would close the next connection too, for ever. */
@@ -457,10 +456,7 @@ export abstract class ChatFeed {
 
 /** The end of a turn whose request was not taken, as the server would have told it. */
 function refusal(id: string): ResponseFrame {
-  return {
-    ...{ kind: "response", id, chunk: undefined, seq: undefined, done: true, outcome: "error", error: TOO_LARGE },
-    ...{ continuation: false, replay: false, caughtUp: false, messageIds: undefined },
-  };
+  return { type: "cf_agent_use_chat_response", id, chunk: undefined, done: true, outcome: "error", error: TOO_LARGE };
 }
 
 function statusOf(active: readonly LiveTurn[], awaiting: boolean, failure: Error | undefined): ChatStatus {

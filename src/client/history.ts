@@ -1,4 +1,5 @@
 import type { UIMessage } from "../message/types.ts";
+import type { OlderFrame } from "../wire/frames.ts";
 import { type ChatConnection, sendFrame } from "./chat-frames.ts";
 
 /*
@@ -63,10 +64,7 @@ export class History {
   }
 
   /** The list with what came in front of it. */
-  came(
-    list: readonly UIMessage[],
-    page: { readonly before: number; readonly messages: readonly UIMessage[]; readonly next: number | undefined },
-  ): readonly UIMessage[] {
+  came(list: readonly UIMessage[], page: OlderFrame): readonly UIMessage[] {
     // The answer to a question that is not open any more.
     if (page.before !== this.#before) return list;
     const shown = new Set(list.map(({ id }) => id));

@@ -98,11 +98,11 @@ export class LiveTurn {
   apply(frame: ResponseFrame, last: () => UIMessage | undefined): UIMessageChunk | undefined {
     const { chunk, seq } = frame;
     // Until the replay is through, what the conversation had is more.
-    if (!frame.done && (!frame.replay || frame.caughtUp) && this.stream === "cut") {
+    if (!frame.done && (!frame.replay || frame.replayComplete) && this.stream === "cut") {
       this.stream = "live";
       this.told = undefined;
     }
-    if (frame.done || !frame.replay || frame.caughtUp) this.#shown = undefined;
+    if (frame.done || !frame.replay || frame.replayComplete) this.#shown = undefined;
     if (chunk === undefined || (seq !== undefined && seq < this.#next)) return undefined;
     if (seq !== undefined) this.#next = seq + 1;
     // A server that does not number its chunks begins anew.
@@ -142,7 +142,7 @@ export function endOf({ id, outcome, messageIds, replay, error }: ResponseFrame,
   return {
     requestId: id,
     outcome: how,
-    replay,
+    replay: replay === true,
     ...(messageIds !== undefined && { messageIds }),
     ...(how === "error" && { error: text ?? "" }),
   };

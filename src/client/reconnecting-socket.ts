@@ -88,10 +88,6 @@ export class ReconnectingSocket {
     return this.#wanted;
   }
 
-  get retryCount(): number {
-    return this.#retries;
-  }
-
   /** Connects, unless it is connected or trying already. */
   open(): void {
     if (this.#wanted) return;

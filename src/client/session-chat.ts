@@ -127,10 +127,6 @@ export abstract class SessionChat extends ChatFeed {
 
   /** For those who do not wait: why it failed is the chat's error. */
   #goTo(moved: Promise<unknown>): void {
-    moved.catch((thrown: unknown) => {
-      this.failure = thrown instanceof Error ? thrown : new Error(String(thrown));
-      this.audience.tell("onError", this.failure);
-      this.changed(true);
-    });
+    moved.catch((thrown: unknown) => this.fails(thrown instanceof Error ? thrown : new Error(String(thrown))));
   }
 }

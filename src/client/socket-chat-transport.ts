@@ -60,23 +60,19 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
   constructor(options: SocketChatTransportOptions) {
     this.#options = options;
     const { agent } = options;
-    const message = ({ data }: MessageEvent<unknown>) => {
-      const frame = readChatFrame(data);
-      if (frame !== undefined) this.#received(frame);
+    const listen = (type: "message" | "open" | "close" | "change", listener: (event: Event) => void) => {
+      agent.addEventListener(type as "open", listener);
+      return () => agent.removeEventListener(type as "open", listener);
     };
-    const open = () => this.#opened();
-    const close = () => this.#closed();
-    const change = () => this.#refused();
-    agent.addEventListener("message", message);
-    agent.addEventListener("open", open);
-    agent.addEventListener("close", close);
-    // After the close: who hears of that may have opened it again.
-    agent.addEventListener("change", change);
     this.#listeners = [
-      () => agent.removeEventListener("message", message),
-      () => agent.removeEventListener("open", open),
-      () => agent.removeEventListener("close", close),
-      () => agent.removeEventListener("change", change),
+      listen("message", (event) => {
+        const frame = readChatFrame((event as MessageEvent<unknown>).data);
+        if (frame !== undefined) this.#received(frame);
+      }),
+      listen("open", () => this.#opened()),
+      listen("close", () => this.#closed()),
+      // After the close: who hears of that may have opened it again.
+      listen("change", () => this.#refused()),
     ];
   }
 
@@ -206,10 +202,10 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
   }
 
   #received(frame: ChatFrame): void {
-    switch (frame.kind) {
-      case "response":
+    switch (frame.type) {
+      case "cf_agent_use_chat_response":
         return this.#response(frame);
-      case "resuming": {
+      case "cf_agent_stream_resuming": {
         const waits = [...this.#probes].filter(({ id }) => frame.probeId === undefined || frame.probeId === id);
         for (const probe of waits) probe.found(frame.id);
         // A stream of ours that goes on. What it had seen is passed over by number.
@@ -218,13 +214,13 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
         }
         return;
       }
-      case "none":
+      case "cf_agent_stream_resume_none":
         for (const probe of this.#probes) {
           if (frame.probeId === undefined || frame.probeId === probe.id) probe.found(undefined);
         }
         if (frame.reason === "idle") this.#askByName();
         return;
-      case "transcript":
+      case "cf_agent_chat_messages":
         if (this.#streams.size > 0) this.#transcript = frame.messages;
         return;
       default:

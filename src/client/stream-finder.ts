@@ -1,8 +1,9 @@
 import { newId } from "../base/id.ts";
-import { type ChatConnection, type ChatFrame, sendFrame } from "./chat-frames.ts";
+import type { StreamPendingFrame, StreamResumeNoneFrame, StreamResumingFrame } from "../wire/frames.ts";
+import { type ChatConnection, sendFrame } from "./chat-frames.ts";
 import { LiveTurn } from "./live-turn.ts";
 
-type Found = Extract<ChatFrame, { kind: "resuming" | "pending" | "none" }>;
+type Found = StreamResumingFrame | StreamPendingFrame | StreamResumeNoneFrame;
 
 /** The turns that are under way, and those that are over. */
 interface KnownTurns {
@@ -55,7 +56,7 @@ export class StreamFinder {
   answered(frame: Found): void {
     const isAnswer = this.#probe !== undefined && (frame.probeId === this.#probe || frame.probeId === undefined);
     const wanted = this.#probe !== undefined || this.awaiting;
-    if (frame.kind === "none") {
+    if (frame.type === "cf_agent_stream_resume_none") {
       if (frame.probeId !== undefined && frame.probeId !== this.#probe) return;
       this.#found();
       if (this.#askedFor || frame.probeId === undefined) this.awaiting = false;
@@ -75,7 +76,7 @@ export class StreamFinder {
     // An offer that nobody asked for is followed all the same, as something of others.
     if (wanted && !turn.stopped && turn.whose !== "continued") turn.whose = this.awaiting ? "continued" : "ours";
     this.awaiting = false;
-    if (frame.kind === "resuming") this.#acknowledge(frame.id);
+    if (frame.type === "cf_agent_stream_resuming") this.#acknowledge(frame.id);
     if (frame.probeId !== undefined && isAnswer) this.#found();
   }
 

@@ -4,6 +4,7 @@ import { AgentChat } from "./agent-chat.ts";
 import type { AgentChatOptions } from "./chat-feed.ts";
 import type { AgentClient } from "./agent-client.ts";
 import { readMessages } from "./agent-messages.ts";
+import type { ChatConnection } from "./chat-frames.ts";
 import type { ChatInput } from "./chat-input.ts";
 import type { ChatHandlers, ChatSnapshot, RequestSettings, SendOptions } from "./chat-types.ts";
 import type { AgentConnectionError } from "./connection-error.ts";
@@ -31,20 +32,7 @@ const FAILURE_MS = 500;
 /** The part of an `AgentClient` that the hook needs; its types do not matter here. */
 export type ChatAgent = Pick<
   AgentClient<unknown, never>,
-  | "agent"
-  | "name"
-  | "history"
-  | "readyState"
-  | "send"
-  | "addEventListener"
-  | "removeEventListener"
-  | "fetch"
-  | "getHttpUrl"
-  | "connectionError"
-  | "close"
-  | "open"
-  | "session"
-  | "useSession"
+  keyof ChatConnection | "agent" | "name" | "history" | "fetch" | "close"
 >;
 
 /** Options of {@link useAgentChat}. Callbacks may change with every render. */
@@ -147,9 +135,6 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
       sendMessage: (input?: ChatInput<M>, send?: SendOptions) =>
         chat.sendMessage(input as ChatInput, send, latest.current),
       regenerate: (ask?: SendOptions & { readonly messageId?: string }) => chat.regenerate(ask, latest.current),
-      stop: () => chat.stop(),
-      stopCall: (toolCallId: string) => chat.stopCall(toolCallId),
-      clearHistory: () => chat.clearHistory(),
       setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) =>
         chat.setMessages(next as readonly UIMessage[], latest.current.syncMessagesToServer !== false),
       addToolOutput: (output: ToolOutput) => chat.addToolOutput(output, goesOn(), latest.current),
@@ -157,20 +142,18 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
         chat.addToolOutput({ ...(tool !== undefined && { toolName: tool }), ...output }, goesOn(), latest.current),
       addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) =>
         chat.addToolApprovalResponse(answer, goesOn()),
-      loadOlder: () => chat.loadOlder(),
       resumeStream: async () => chat.resumeStream(),
-      clearError: () => chat.clearError(),
-      ...sessionActions(chat),
+      ...boundTo(chat, "stop", "stopCall", "clearHistory", "loadOlder", "clearError", ...SESSION_ACTIONS),
     };
   }, [chat]);
   const { connectionError, name } = agent;
   return { ...snapshot, messages: snapshot.messages as M[], ...actions, id: options.id ?? name, connectionError };
 }
 
-function sessionActions(chat: AgentChat): SessionActions {
-  const bound = SESSION_ACTIONS.map((name) => [name, chat[name].bind(chat)] as const);
-  // Each under its own name.
-  return Object.fromEntries(bound) as unknown as SessionActions;
+/** Methods of an object, to be called without it. */
+export function boundTo<T, K extends keyof T>(object: T, ...names: K[]): Pick<T, K> {
+  const bound = names.map((name) => [name, (object[name] as () => unknown).bind(object)] as const);
+  return Object.fromEntries(bound) as unknown as Pick<T, K>;
 }
 
 function makeChat(options: UseAgentChatOptions, key: string): AgentChat {
@@ -231,7 +214,7 @@ function loadMessages(key: string, load: () => Promise<UIMessage[]>): UIMessage[
         (error: unknown) => {
           made.result = { error };
           // Drawn again at once, it must fail again; later, whoever draws it anew wants another try.
-          setTimeout(() => forget(key, made), FAILURE_MS);
+          setTimeout(() => loads.get(key) === made && loads.delete(key), FAILURE_MS);
         },
       ),
       result: undefined,
@@ -244,8 +227,4 @@ function loadMessages(key: string, load: () => Promise<UIMessage[]>): UIMessage[
   if (result === undefined) throw promise;
   if ("messages" in result) return result.messages;
   throw result.error;
-}
-
-function forget(key: string, entry: Load): void {
-  if (loads.get(key) === entry) loads.delete(key);
 }

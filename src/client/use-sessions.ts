@@ -1,6 +1,6 @@
 import { useMemo, useSyncExternalStore } from "react";
 import { AgentSessions, type SessionsSnapshot } from "./agent-sessions.ts";
-import type { ChatAgent } from "./use-agent-chat.ts";
+import { boundTo, type ChatAgent } from "./use-agent-chat.ts";
 
 /** Options of {@link useSessions}. */
 export interface UseSessionsOptions {
@@ -8,11 +8,10 @@ export interface UseSessionsOptions {
   readonly agent: ChatAgent;
 }
 
+const ACTIONS = ["create", "rename", "remove", "clear", "switchTo", "refresh", "loadMore"] as const;
+
 /** What {@link useSessions} returns. What is asked for rejects with a PerdureError, as of `AgentChat`. */
-export interface UseSessions
-  extends
-    SessionsSnapshot,
-    Pick<AgentSessions, "create" | "rename" | "remove" | "clear" | "switchTo" | "refresh" | "loadMore"> {}
+export interface UseSessions extends SessionsSnapshot, Pick<AgentSessions, (typeof ACTIONS)[number]> {}
 
 const stores = new WeakMap<ChatAgent, AgentSessions>();
 
@@ -21,20 +20,9 @@ export function useSessions({ agent }: UseSessionsOptions): UseSessions {
   let store = stores.get(agent);
   if (store === undefined) stores.set(agent, (store = new AgentSessions(agent)));
   const sessions = store;
-  const actions = useMemo(
-    () => ({
-      subscribe: (listener: () => void) => sessions.subscribe(listener),
-      snapshot: () => sessions.getSnapshot(),
-      create: (options?: { readonly name?: string }) => sessions.create(options),
-      rename: (id: string, name: string) => sessions.rename(id, name),
-      remove: (id: string) => sessions.remove(id),
-      clear: (id: string) => sessions.clear(id),
-      switchTo: (id: string | null) => sessions.switchTo(id),
-      refresh: () => sessions.refresh(),
-      loadMore: () => sessions.loadMore(),
-    }),
+  const { subscribe, getSnapshot, ...actions } = useMemo(
+    () => boundTo(sessions, "subscribe", "getSnapshot", ...ACTIONS),
     [sessions],
   );
-  const { subscribe, snapshot, ...rest } = actions;
-  return { ...useSyncExternalStore(subscribe, snapshot, snapshot), ...rest };
+  return { ...useSyncExternalStore(subscribe, getSnapshot, getSnapshot), ...actions };
 }

@@ -1,3 +1,4 @@
+import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { AgentToolEventFrame } from "./agent-tool-frames.ts";
 import type { JsonObject } from "./json.ts";
 import type { RowErrorFrame, RowReceiptFrame } from "./row-frames.ts";
@@ -12,14 +13,6 @@ import type {
  * Every frame is one JSON object in one text frame. Names and fields are those of the public clients; a field
  * that is not needed is left out, never sent as null.
  */
-
-/** A chat message as far as frames care: the parts are the AI SDK's and are checked elsewhere. */
-interface WireMessage {
-  readonly id: string;
-  readonly role: "user" | "assistant" | "system";
-  readonly parts: readonly unknown[];
-  readonly metadata?: unknown;
-}
 
 /** A tool that runs in the client. */
 export interface ClientTool {
@@ -65,7 +58,7 @@ export interface ChatRequestFrame {
 /** The client edited its list by hand (`setMessages`). */
 export interface TranscriptPushFrame {
   readonly type: "cf_agent_chat_messages";
-  readonly messages: readonly WireMessage[];
+  readonly messages: readonly UIMessage[];
 }
 
 /** Stop a turn. May come twice, and for turns of other tabs. */
@@ -220,7 +213,7 @@ export interface ChatResponseFrame {
 /** The whole transcript; replaces the client's list. */
 export interface TranscriptFrame {
   readonly type: "cf_agent_chat_messages";
-  readonly messages: readonly WireMessage[];
+  readonly messages: readonly UIMessage[];
   /** Must mark the one sent on connect: it does not know what was typed while offline. */
   readonly connect?: true;
   /** Only for clients that want pages: these are the newest messages, and there are older ones. See `history.ts`. */
@@ -235,10 +228,10 @@ export interface TranscriptFrame {
 export type BranchPlaces = { readonly [messageId: string]: readonly [index: number, count: number] };
 
 /** What was said before the message numbered `before`, oldest first; `next` asks for what was said before that. */
-interface OlderFrame {
+export interface OlderFrame {
   readonly type: "perdure_chat_older";
   readonly before: number;
-  readonly messages: readonly WireMessage[];
+  readonly messages: readonly UIMessage[];
   readonly next?: number;
   readonly branches?: BranchPlaces;
 }
@@ -246,7 +239,7 @@ interface OlderFrame {
 /** One message changed (a tool result or an approval came in). Never adds a message. */
 export interface MessageUpdatedFrame {
   readonly type: "cf_agent_message_updated";
-  readonly message: WireMessage;
+  readonly message: UIMessage;
 }
 
 /**
@@ -265,7 +258,7 @@ interface ApprovalRefusedFrame {
   readonly toolCallId: string;
   readonly reason: string;
   /** The call as it is: a part of its message. */
-  readonly part?: unknown;
+  readonly part?: ToolPart;
 }
 
 /** Offer of a stream. The connection gets no live chunks until it sends {@link ResumeAckFrame}. */

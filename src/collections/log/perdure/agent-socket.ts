@@ -41,23 +41,13 @@ export function sourceOf({ agent, name }: AgentSocket): string {
   return `perdure:${agent ?? "agent"}/${name ?? "default"}`;
 }
 
-const CODES: readonly PerdureErrorCode[] = [
-  "agent_gone",
-  "bad_config",
-  "bad_input",
-  "conflict",
-  "disk_full",
-  "fenced",
-  "host_stopped",
-  "limit",
-  "not_allowed",
-  "not_found",
-  "read_only",
-  "sql_failed",
-  "too_large",
-];
+/** Codes that mean the same here as there. */
+const CODES: ReadonlySet<string> = new Set<PerdureErrorCode>([
+  ...(["agent_gone", "bad_config", "bad_input", "conflict", "disk_full", "fenced", "host_stopped"] as const),
+  ...(["limit", "not_allowed", "not_found", "read_only", "sql_failed", "too_large"] as const),
+]);
 
 /** An error that the agent has told. */
 export function toldError({ code, message }: { readonly code: string; readonly message: string }): PerdureError {
-  return new PerdureError(CODES.find((known) => known === code) ?? "call_failed", message);
+  return new PerdureError(CODES.has(code) ? (code as PerdureErrorCode) : "call_failed", message);
 }
