@@ -25,12 +25,12 @@ export interface ChatRefusal {
 }
 
 /** Checks a parsed body. @returns what is wrong with it when it is not one. */
-export function parseChatBody(value: unknown, maxName: number): ChatBody | ChatRefusal {
+export function parseChatBody(value: unknown): ChatBody | ChatRefusal {
   if (!isRecord(value)) return { reason: "The body must be a JSON object." };
   const { messages, trigger, clientTools: rawTools, ...rest } = value;
   if (!Array.isArray(messages)) return { reason: "The body's `messages` is missing or not a list." };
   if (messages.length > MAX_TRANSCRIPT_MESSAGES) return tooManyMessages();
-  const clientTools = parseClientTools(rawTools, maxName);
+  const clientTools = parseClientTools(rawTools);
   if (clientTools === "malformed" || clientTools === "too many") {
     const reason = `The body's \`clientTools\` ${clientToolsProblem(clientTools)}.`;
     return clientTools === "malformed" ? { reason } : { reason, code: "too_large" };

@@ -28,22 +28,18 @@ export function isShortChat(text: string): boolean {
 }
 
 /** Reads the body of a chat request that {@link isShortChat}. Never throws. */
-export function readChat(text: string, maxName: number): ChatBody | ChatRefusal {
+export function readChat(text: string): ChatBody | ChatRefusal {
   const read = readJson(text, MAX_JSON_DEPTH, MAX_JSON_VALUES);
-  return read.ok ? parseChatBody(read.value, maxName) : notRead(read.why);
+  return read.ok ? parseChatBody(read.value) : notRead(read.why);
 }
 
 /**
  * Reads the body of a chat request however long it is, in pieces between which others have their turn. Never throws.
  * @param breathe is awaited between the pieces.
  */
-export async function readLongChat(
-  text: string,
-  maxName: number,
-  breathe: () => Promise<void>,
-): Promise<ChatBody | ChatRefusal> {
+export async function readLongChat(text: string, breathe: () => Promise<void>): Promise<ChatBody | ChatRefusal> {
   const value = await readLongBody(text, breathe);
-  return "reason" in value ? value : parseChatBody(value.value, maxName);
+  return "reason" in value ? value : parseChatBody(value.value);
 }
 
 /** The messages of a frame that pushes a transcript, however long it is. Never throws. */

@@ -1,5 +1,6 @@
 import type { ClientTool } from "./frames.ts";
 import { isRecord } from "../base/json.ts";
+import { isId } from "./id.ts";
 
 /** The most tools that a client may say it has. */
 const MAX_CLIENT_TOOLS = 500;
@@ -10,10 +11,7 @@ const MAX_CLIENT_TOOLS_LENGTH = 1024 * 1024;
  * Reads the tools that a client says it can run. Absent and null give `undefined`, which is not the same as an
  * empty list: that one clears the stored set.
  */
-export function parseClientTools(
-  value: unknown,
-  maxName: number,
-): readonly ClientTool[] | undefined | "malformed" | "too many" {
+export function parseClientTools(value: unknown): readonly ClientTool[] | undefined | "malformed" | "too many" {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) return "malformed";
   if (value.length > MAX_CLIENT_TOOLS) return "too many";
@@ -23,14 +21,10 @@ export function parseClientTools(
     const { name } = item;
     const description = item.description ?? undefined;
     const parameters = item.parameters ?? undefined;
-    if (typeof name !== "string" || name === "" || name.length > maxName || !name.isWellFormed()) return "malformed";
+    if (!isId(name)) return "malformed";
     if (description !== undefined && typeof description !== "string") return "malformed";
     if (parameters !== undefined && !isRecord(parameters)) return "malformed";
-    tools.push({
-      name,
-      ...(description !== undefined && { description }),
-      ...(parameters !== undefined && { parameters }),
-    });
+    tools.push({ name, description, parameters });
   }
   return JSON.stringify(tools).length > MAX_CLIENT_TOOLS_LENGTH ? "too many" : tools;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseConnectQuery } from "./connect-query.ts";
-import { MAX_ID_LENGTH } from "./parse.ts";
+import { MAX_ID_LENGTH } from "./id.ts";
 
 const longest = "x".repeat(MAX_ID_LENGTH);
 

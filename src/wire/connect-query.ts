@@ -1,4 +1,4 @@
-import { MAX_ID_LENGTH } from "./parse.ts";
+import { MAX_ID_LENGTH } from "./id.ts";
 
 /** What the query of a connecting client says to the host. Everything else in it belongs to the app. */
 interface ConnectQuery {

@@ -17,14 +17,6 @@ export function encodeStateFrame(stateJson: string): string {
   return `{"type":"cf_agent_state","state":${stateJson}}`;
 }
 
-/** What {@link encodeChunkFrame} may add to a chunk. */
-interface ChunkFrameOptions {
-  /** Index in the stored log; absent for a chunk that is not stored. */
-  readonly seq?: number;
-  readonly continuation?: boolean;
-  readonly replay?: boolean;
-}
-
 /** Encodes one chunk of the stream that it was made for. */
 export type EncodeChunk = (bodyJson: string, seq?: number, replay?: boolean) => string;
 
@@ -41,9 +33,4 @@ export function chunkFrameEncoder(requestId: string, continuation: boolean): Enc
     const numbered = seq === undefined ? body : `${body},"seq":${seq}`;
     return replay === true ? `${numbered},"replay":true}` : `${numbered}}`;
   };
-}
-
-/** One chunk frame. For many chunks of one stream, {@link chunkFrameEncoder} is faster. */
-export function encodeChunkFrame(requestId: string, bodyJson: string, options: ChunkFrameOptions = {}): string {
-  return chunkFrameEncoder(requestId, options.continuation ?? false)(bodyJson, options.seq, options.replay);
 }

@@ -3,26 +3,14 @@ import { isShortChat, readChat, readLongChat, readLongTranscript } from "./chat-
 import { clientToolsProblem, parseClientTools } from "./client-tools.ts";
 import type { ClientTool } from "./frames.ts";
 import { isRecord } from "../base/json.ts";
+import { isId, MAX_ID_LENGTH } from "./id.ts";
 import { type JsonObject, MAX_JSON_DEPTH, MAX_JSON_VALUES, notReadWords, readJson } from "./json.ts";
 import { JsonScan } from "./json-scan.ts";
 import { MAX_ROW_WRITE_LENGTH, type ParsedRowFrame, parseRowFrame } from "./row-frames.ts";
 import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts";
 
-/** The longest id, method or tool name that a client may send, in UTF-16 units. */
-export const MAX_ID_LENGTH = 256;
-
 /** The longest state that a client may set, in UTF-16 units: it is stored whole, and sent to everybody. */
 const MAX_STATE_LENGTH = 4 * 1024 * 1024;
-
-/** Bounds for {@link parseFrame}; the size of a frame is bounded by the host before. */
-interface FrameLimits {
-  /** Default {@link MAX_ID_LENGTH}. */
-  readonly idLength?: number;
-  /** Default {@link MAX_JSON_DEPTH}. */
-  readonly jsonDepth?: number;
-  /** Default {@link MAX_JSON_VALUES}. */
-  readonly jsonValues?: number;
-}
 
 /** How a client-side tool ended. */
 type ToolOutcome =
@@ -84,15 +72,12 @@ export type ParsedFrame =
  * not know are ignored; optional fields may be null. What is inside states, arguments and messages is not checked, but
  * holds no `__proto__` keys and no infinite numbers.
  */
-export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}): ParsedFrame {
+export function parseFrame(data: string | Uint8Array): ParsedFrame {
   if (typeof data !== "string") return { kind: "other" };
-  const jsonDepth = limits.jsonDepth ?? MAX_JSON_DEPTH;
-  const idLength = limits.idLength ?? MAX_ID_LENGTH;
-  const jsonValues = limits.jsonValues ?? MAX_JSON_VALUES;
-  const read = readJson(data, jsonDepth, jsonValues, isTold);
+  const read = readJson(data, MAX_JSON_DEPTH, MAX_JSON_VALUES, isTold);
   if (!read.ok) {
     if (read.why === "not-json") return { kind: "other" };
-    return tooMuch(data, `The frame ${notReadWords(read.why, jsonDepth, jsonValues)}.`, read.told);
+    return tooMuch(data, `The frame ${notReadWords(read.why)}.`, read.told);
   }
   const frame = read.value;
   if (!isRecord(frame)) return { kind: "other" };
@@ -104,9 +89,9 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
       // A missing state is what `setState(undefined)` sends. There is no such state, and null is another one.
       return Object.hasOwn(frame, "state") ? { kind: "state", state: frame.state } : malformed(frame, "state");
     case "rpc":
-      return rpc(frame, idLength);
+      return rpc(frame);
     case "cf_agent_use_chat_request":
-      return chatRequest(frame, idLength);
+      return chatRequest(frame);
     case "cf_agent_chat_messages":
       return Array.isArray(frame.messages)
         ? { kind: "chat-messages", messages: frame.messages as unknown[] }
@@ -114,20 +99,20 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
     case "cf_agent_chat_clear":
       return { kind: "chat-clear" };
     case "cf_agent_chat_request_cancel":
-      return isId(frame.id, idLength) ? { kind: "chat-cancel", id: frame.id } : malformed(frame, "id");
+      return isId(frame.id) ? { kind: "chat-cancel", id: frame.id } : malformed(frame, "id");
     case "cf_agent_stream_resume_request": {
       const probeId = frame.probeId ?? undefined;
-      if (probeId !== undefined && !isId(probeId, idLength)) return malformed(frame, "probeId");
+      if (probeId !== undefined && !isId(probeId)) return malformed(frame, "probeId");
       return { kind: "resume-request", probeId };
     }
     case "cf_agent_stream_resume_ack":
-      return isId(frame.id, idLength) ? { kind: "resume-ack", id: frame.id } : malformed(frame, "id");
+      return isId(frame.id) ? { kind: "resume-ack", id: frame.id } : malformed(frame, "id");
     case "cf_agent_tool_result":
-      return toolResult(frame, idLength);
+      return toolResult(frame);
     case "cf_agent_tool_approval":
-      return toolApproval(frame, idLength);
+      return toolApproval(frame);
     case "perdure_tool_stop":
-      return isId(frame.toolCallId, idLength)
+      return isId(frame.toolCallId)
         ? { kind: "tool-stop", toolCallId: frame.toolCallId }
         : malformed(frame, "toolCallId");
     case "perdure_chat_older":
@@ -135,41 +120,40 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
         ? { kind: "chat-older", before: frame.before as number }
         : malformed(frame, "before");
     case "perdure_session":
-      return parseSessionFrame(frame, idLength) ?? malformed(frame, "id");
+      return parseSessionFrame(frame) ?? malformed(frame, "id");
     case "perdure_rows_subscribe":
     case "perdure_rows_unsubscribe":
     case "perdure_rows_write":
       if (data.length > MAX_ROW_WRITE_LENGTH)
         return tooMuch(data, `The frame is longer than ${MAX_ROW_WRITE_LENGTH} characters.`);
-      return parseRowFrame(frame, idLength) ?? { kind: "other" };
+      return parseRowFrame(frame) ?? { kind: "other" };
     default:
       return { kind: "other" };
   }
 }
 
-function rpc(frame: JsonObject, idLength: number): ParsedFrame {
+function rpc(frame: JsonObject): ParsedFrame {
   const { id, method, args } = frame;
   // The id is only echoed and the method only looked up, so any text will do. Without an id there is nobody to answer.
   if (typeof id !== "string") return malformed(frame, "id");
   const refused = (reason: string): ParsedFrame => ({ kind: "rpc-refused", id, reason });
-  if (id.length > idLength) return refused(`The call's \`id\` must be text of at most ${idLength} characters.`);
-  if (typeof method !== "string" || method.length > idLength)
-    return refused(`The call's \`method\` must be text of at most ${idLength} characters.`);
+  if (id.length > MAX_ID_LENGTH)
+    return refused(`The call's \`id\` must be text of at most ${MAX_ID_LENGTH} characters.`);
+  if (typeof method !== "string" || method.length > MAX_ID_LENGTH)
+    return refused(`The call's \`method\` must be text of at most ${MAX_ID_LENGTH} characters.`);
   return Array.isArray(args) ? { kind: "rpc", id, method, args } : refused("The call's `args` must be a list.");
 }
 
-function chatRequest(frame: JsonObject, idLength: number): ParsedFrame {
+function chatRequest(frame: JsonObject): ParsedFrame {
   const { id, init } = frame;
   // Without an id there is nobody to answer.
   if (typeof id !== "string" || id === "") return malformed(frame, "id");
   const refused = (reason: string): ParsedFrame => ({ kind: "chat-refused", id, reason });
-  if (!isId(id, idLength)) return refused(`The request's \`id\` must be text of at most ${idLength} characters.`);
+  if (!isId(id)) return refused(`The request's \`id\` must be text of at most ${MAX_ID_LENGTH} characters.`);
   if (!isRecord(init)) return refused("The request's `init` is missing or not an object.");
   if (init.method !== "POST") return refused('The request\'s `init.method` must be "POST".');
   if (typeof init.body !== "string") return refused("The request's `init.body` must be JSON as text.");
-  return isShortChat(init.body)
-    ? chatFrame(id, readChat(init.body, idLength))
-    : { kind: "chat-long", id, text: init.body };
+  return isShortChat(init.body) ? chatFrame(id, readChat(init.body)) : { kind: "chat-long", id, text: init.body };
 }
 
 /** Reads what {@link parseFrame} has left to be read in pieces. Never throws. @param breathe is awaited between them. */
@@ -177,7 +161,7 @@ export async function readLongFrame(
   frame: Extract<ParsedFrame, { kind: "chat-long" | "transcript-long" }>,
   breathe: () => Promise<void>,
 ): Promise<ParsedFrame> {
-  if (frame.kind === "chat-long") return chatFrame(frame.id, await readLongChat(frame.text, MAX_ID_LENGTH, breathe));
+  if (frame.kind === "chat-long") return chatFrame(frame.id, await readLongChat(frame.text, breathe));
   const messages = await readLongTranscript(frame.text, breathe);
   return "reason" in messages ? { kind: "refused", reason: messages.reason } : { kind: "chat-messages", messages };
 }
@@ -186,15 +170,15 @@ function chatFrame(id: string, body: ChatBody | ChatRefusal): ParsedFrame {
   return "reason" in body ? { kind: "chat-refused", id, ...body } : { kind: "chat-request", id, ...body };
 }
 
-function toolResult(frame: JsonObject, idLength: number): ParsedFrame {
+function toolResult(frame: JsonObject): ParsedFrame {
   const toolCallId = frame.toolCallId;
   const toolName = frame.toolName ?? "";
   const state = frame.state ?? "output-available";
   const errorText = frame.errorText ?? undefined;
   const autoContinue = frame.autoContinue ?? false;
-  const clientTools = parseClientTools(frame.clientTools, idLength);
-  if (!isId(toolCallId, idLength)) return malformed(frame, "toolCallId");
-  if (toolName !== "" && !isId(toolName, idLength)) return malformed(frame, "toolName");
+  const clientTools = parseClientTools(frame.clientTools);
+  if (!isId(toolCallId)) return malformed(frame, "toolCallId");
+  if (toolName !== "" && !isId(toolName)) return malformed(frame, "toolName");
   if (state !== "output-available" && state !== "output-error") return malformed(frame, "state");
   if (errorText !== undefined && typeof errorText !== "string") return malformed(frame, "errorText");
   if (typeof autoContinue !== "boolean") return malformed(frame, "autoContinue");
@@ -204,26 +188,17 @@ function toolResult(frame: JsonObject, idLength: number): ParsedFrame {
   return { kind: "tool-result", toolCallId, toolName, result, autoContinue, clientTools };
 }
 
-function toolApproval(frame: JsonObject, idLength: number): ParsedFrame {
+function toolApproval(frame: JsonObject): ParsedFrame {
   const { toolCallId, approved } = frame;
   const autoContinue = frame.autoContinue ?? false;
   const approvalId = frame.approvalId ?? undefined;
   const digest = frame.digest ?? undefined;
-  if (!isId(toolCallId, idLength)) return malformed(frame, "toolCallId");
+  if (!isId(toolCallId)) return malformed(frame, "toolCallId");
   if (typeof approved !== "boolean") return malformed(frame, "approved");
   if (typeof autoContinue !== "boolean") return malformed(frame, "autoContinue");
-  if (approvalId !== undefined && !isId(approvalId, idLength)) return malformed(frame, "approvalId");
-  if (digest !== undefined && !isId(digest, idLength)) return malformed(frame, "digest");
-  return {
-    ...{ kind: "tool-approval", toolCallId, approved, autoContinue },
-    ...(approvalId !== undefined && { approvalId }),
-    ...(digest !== undefined && { digest }),
-  };
-}
-
-/** Ids are keys of rows: half a surrogate pair would not come back from SQLite as it went in. */
-function isId(value: unknown, maxLength: number): value is string {
-  return typeof value === "string" && value !== "" && value.length <= maxLength && value.isWellFormed();
+  if (approvalId !== undefined && !isId(approvalId)) return malformed(frame, "approvalId");
+  if (digest !== undefined && !isId(digest)) return malformed(frame, "digest");
+  return { kind: "tool-approval", toolCallId, approved, autoContinue, approvalId, digest };
 }
 
 function malformed(frame: JsonObject, field: string, what = "is missing or malformed"): ParsedFrame {
@@ -257,11 +232,7 @@ function tooMuch(data: string, reason: string, told = new JsonScan(data).run().t
         : { kind: "session-refused", id, reason, code: "too_large" };
     case "perdure_rows_subscribe":
     case "perdure_rows_write":
-      return {
-        ...{ kind: "rows-refused", reason, code: "too_large" },
-        ...(id !== undefined && { id }),
-        ...(txid !== undefined && { txid }),
-      };
+      return { kind: "rows-refused", reason, code: "too_large", id, txid };
     default:
       return { kind: "refused", reason };
   }

@@ -1,4 +1,5 @@
-import { isRecord } from "../base/json.ts";
+import { isCount, isRecord } from "../base/json.ts";
+import { isId } from "./id.ts";
 import type { JsonObject } from "./json.ts";
 
 /*
@@ -188,37 +189,37 @@ export type ParsedRowFrame =
     };
 
 /** Understands a frame whose type begins with `perdure_rows_`. Never throws. Undefined: of no type that is known. */
-export function parseRowFrame(frame: JsonObject, idLength: number): ParsedRowFrame | undefined {
+export function parseRowFrame(frame: JsonObject): ParsedRowFrame | undefined {
   switch (frame.type) {
     case "perdure_rows_subscribe":
-      return parseSubscribe(frame, idLength);
+      return parseSubscribe(frame);
     case "perdure_rows_unsubscribe": {
       const names = frame.collections ?? undefined;
       if (names === undefined) return { kind: "rows-unsubscribe", collections: undefined };
-      if (!Array.isArray(names) || names.length > MAX_FOLLOWED || !names.every((name) => isText(name)))
+      if (!Array.isArray(names) || names.length > MAX_FOLLOWED || !names.every((name) => isName(name)))
         return bad(frame, "collections");
       return { kind: "rows-unsubscribe", collections: names as string[] };
     }
     case "perdure_rows_write":
-      return parseWrite(frame, idLength);
+      return parseWrite(frame);
     default:
       return undefined;
   }
 }
 
-function parseSubscribe(frame: JsonObject, idLength: number): ParsedRowFrame {
+function parseSubscribe(frame: JsonObject): ParsedRowFrame {
   const { id } = frame;
-  if (!isText(id, idLength)) return bad(frame, "id", typeof id === "string" ? { id } : {});
+  if (!isId(id)) return bad(frame, "id", typeof id === "string" ? { id } : {});
   const told = { id };
   const life = frame.life ?? undefined;
-  if (life !== undefined && !isText(life, idLength)) return bad(frame, "life", told);
+  if (life !== undefined && !isId(life)) return bad(frame, "life", told);
   const all = frame.all ?? false;
   if (typeof all !== "boolean") return bad(frame, "all", told);
   if (!isRecord(frame.since)) return bad(frame, "since", told);
   const since = new Map<string, RowCursor>();
   for (const [name, cursor] of Object.entries(frame.since)) {
     const read = parseCursor(cursor);
-    if (!isText(name) || read === undefined) return bad(frame, "since", told);
+    if (!isName(name) || read === undefined) return bad(frame, "since", told);
     since.set(name, read);
   }
   const most = all ? MAX_KNOWN : MAX_FOLLOWED;
@@ -230,12 +231,12 @@ function parseCursor(value: unknown): RowCursor | undefined {
   if (isCount(value)) return value;
   if (!Array.isArray(value) || value.length !== 2) return undefined;
   const [seq, key] = value as unknown[];
-  return isCount(seq) && isText(key, MAX_ROW_KEY_LENGTH) ? [seq, key] : undefined;
+  return isCount(seq) && isId(key, MAX_ROW_KEY_LENGTH) ? [seq, key] : undefined;
 }
 
-function parseWrite(frame: JsonObject, idLength: number): ParsedRowFrame {
+function parseWrite(frame: JsonObject): ParsedRowFrame {
   const { txid } = frame;
-  if (!isText(txid, idLength)) return bad(frame, "txid", typeof txid === "string" ? { txid } : {});
+  if (!isId(txid)) return bad(frame, "txid", typeof txid === "string" ? { txid } : {});
   const told = { txid };
   const when = frame.when ?? [];
   const producer = frame.producer ?? undefined;
@@ -252,12 +253,12 @@ function parseWrite(frame: JsonObject, idLength: number): ParsedRowFrame {
   }
   const conditions: RowCondition[] = [];
   for (const one of when as unknown[]) {
-    if (!isRecord(one) || !isText(one.table) || !isText(one.key, MAX_ROW_KEY_LENGTH) || !isCount(one.version)) {
+    if (!isRecord(one) || !isName(one.table) || !isId(one.key, MAX_ROW_KEY_LENGTH) || !isCount(one.version)) {
       return bad(frame, `when[${conditions.length}]`, told);
     }
     conditions.push({ table: one.table, key: one.key, version: one.version });
   }
-  const writer = producer === undefined ? undefined : parseProducer(producer, idLength);
+  const writer = producer === undefined ? undefined : parseProducer(producer);
   if (producer !== undefined && writer === undefined) return bad(frame, "producer", told);
   const write = { txid, changes, when: conditions, ...(writer === undefined ? {} : { producer: writer }) };
   return { kind: "rows-write", txid, write };
@@ -266,24 +267,19 @@ function parseWrite(frame: JsonObject, idLength: number): ParsedRowFrame {
 function parseChange(value: unknown): RowChange | undefined {
   if (!isRecord(value)) return undefined;
   const { table, key, operation } = value;
-  if (!isText(table) || !isText(key, MAX_ROW_KEY_LENGTH) || !OPERATIONS.has(operation)) return undefined;
+  if (!isName(table) || !isId(key, MAX_ROW_KEY_LENGTH) || !OPERATIONS.has(operation)) return undefined;
   const change = { table, key, operation: operation as RowOperation };
   if (operation === "delete") return change;
   return isRecord(value.value) ? { ...change, value: value.value } : undefined;
 }
 
-function parseProducer(value: unknown, idLength: number): RowProducer | undefined {
-  if (!isRecord(value) || !isText(value.id, idLength) || !isCount(value.epoch)) return undefined;
+function parseProducer(value: unknown): RowProducer | undefined {
+  if (!isRecord(value) || !isId(value.id) || !isCount(value.epoch)) return undefined;
   return { id: value.id, epoch: value.epoch };
 }
 
-/** Half a surrogate pair would not come back from SQLite as it went in. */
-function isText(value: unknown, maxLength = MAX_COLLECTION_NAME): value is string {
-  return typeof value === "string" && value !== "" && value.length <= maxLength && value.isWellFormed();
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
+function isName(value: unknown): value is string {
+  return isId(value, MAX_COLLECTION_NAME);
 }
 
 function bad(
@@ -297,7 +293,7 @@ function bad(
 
 /** Why `name` cannot be a collection or a key, or undefined when it can. */
 export function rowNameProblem(name: unknown, maxLength = MAX_COLLECTION_NAME): string | undefined {
-  return isText(name, maxLength) ? undefined : `must be a string of 1 to ${maxLength} characters`;
+  return isId(name, maxLength) ? undefined : `must be a string of 1 to ${maxLength} characters`;
 }
 
 /** A row for a page, as JSON. `valueJson` null: it was deleted. */

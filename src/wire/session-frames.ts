@@ -1,5 +1,7 @@
 import { isRecord } from "../base/json.ts";
+import { isId, MAX_ID_LENGTH } from "./id.ts";
 import type { JsonObject } from "./json.ts";
+import type { CompactionKind, NamedBy } from "./session-types.ts";
 
 /*
  * Sessions and branches, an addition to the public wire.
@@ -109,14 +111,11 @@ export interface BackgroundState {
   readonly progress?: unknown;
 }
 
-/** Who gave a session its name. */
-type SessionNamer = "derived" | "model" | "user";
-
 /** The session that a client is in. */
 export interface SessionState {
   readonly id: string;
   readonly name: string | null;
-  readonly namedBy: SessionNamer | null;
+  readonly namedBy: NamedBy | null;
   /** It is this client's own place in that session. */
   readonly viewOf?: string;
 }
@@ -139,7 +138,7 @@ export interface CompactionMark {
   readonly at: string;
   /** How many parts of that message it covers, if not all. */
   readonly parts?: number;
-  readonly kind: "summary" | "truncate" | "prune";
+  readonly kind: CompactionKind;
   readonly trigger: string;
   readonly tokensBefore: number;
   readonly tokensAfter: number | null;
@@ -175,12 +174,11 @@ export type ParsedSessionFrame =
  * Reads a question. Never throws. Fields that an op does not have are ignored, and optional ones may be null.
  * @returns undefined when there is no id to answer under.
  */
-export function parseSessionFrame(frame: JsonObject, idLength: number): ParsedSessionFrame | undefined {
+export function parseSessionFrame(frame: JsonObject): ParsedSessionFrame | undefined {
   const { id } = frame;
   if (typeof id !== "string" || id.trim() === "" || !id.isWellFormed()) return undefined;
-  if (!isText(id, idLength))
-    return { kind: "session-refused", id, reason: `"id" is longer than ${idLength} characters.` };
-  const fields = new Fields(frame, idLength);
+  if (!isText(id)) return { kind: "session-refused", id, reason: `"id" is longer than ${MAX_ID_LENGTH} characters.` };
+  const fields = new Fields(frame);
   const ask = readOp(frame.op, fields);
   if (ask === undefined) return { kind: "session-refused", id, reason: "There is no such op." };
   if (fields.bad !== undefined) {
@@ -244,19 +242,17 @@ function readOp(op: unknown, fields: Fields): SessionOp | undefined {
 /** Reads fields and notes the first that is not as it must be; what it returns for that one means nothing. */
 class Fields {
   readonly #frame: JsonObject;
-  readonly #idLength: number;
   bad: string | undefined;
 
-  constructor(frame: JsonObject, idLength: number) {
+  constructor(frame: JsonObject) {
     this.#frame = frame;
-    this.#idLength = idLength;
   }
 
   isNull(key: string): boolean {
     return this.#frame[key] === null;
   }
 
-  text(key: string, maxLength = this.#idLength): string {
+  text(key: string, maxLength?: number): string {
     const value = this.#frame[key];
     return isText(value, maxLength) ? value : this.#note(key, "");
   }
@@ -286,9 +282,8 @@ class Fields {
   }
 }
 
-/** Half a surrogate pair would not come back from SQLite as it went in. */
-function isText(value: unknown, maxLength: number): value is string {
-  return typeof value === "string" && value.trim() !== "" && value.length <= maxLength && value.isWellFormed();
+function isText(value: unknown, maxLength?: number): value is string {
+  return isId(value, maxLength) && value.trim() !== "";
 }
 
 /** Whether a value from the server is how things stand in a session. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { MAX_ID_LENGTH, type ParsedFrame, parseFrame } from "../../src/wire/parse.ts";
+import { MAX_ID_LENGTH } from "../../src/wire/id.ts";
+import { type ParsedFrame, parseFrame } from "../../src/wire/parse.ts";
 import { MAX_KNOWN } from "../../src/wire/row-frames.ts";
 import { seeded } from "../support/seeded.ts";
 import { broken } from "./breaking.ts";

@@ -13,7 +13,7 @@ import { checkMessages, notStored, notTaken, submit, turnThatAnswers } from "../
 import { answerTool, type ToolAnswer } from "../../turn/intake/tool-answers.ts";
 import { parseChatBody } from "../../wire/chat-body.ts";
 import { sessionIn } from "../../wire/history.ts";
-import { MAX_ID_LENGTH } from "../../wire/parse.ts";
+import { MAX_ID_LENGTH } from "../../wire/id.ts";
 import type { Ask, RequestCaller } from "../../door/authorize.ts";
 import type { Route, RouteRequest } from "../../door/routes.ts";
 
@@ -120,7 +120,7 @@ async function post({ request, caller, body: read, insist }: RouteRequest, { roo
   // `id` is the AI SDK's name of the chat, not of this request; the others belong to its transport.
   const { id: _chat, messageId: _message, requestId, message, ...rest } = value;
   const said: unknown = typeof message === "string" && message !== "" ? userText(message) : message;
-  const body = parseChatBody(said === undefined ? rest : { ...rest, messages: [said] }, MAX_ID_LENGTH);
+  const body = parseChatBody(said === undefined ? rest : { ...rest, messages: [said] });
   if ("reason" in body) throw new PerdureError(body.code ?? "bad_input", body.reason);
   const id = requestIdOf(request.headers.get("idempotency-key") ?? requestId);
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
