@@ -1,4 +1,5 @@
 import { newId } from "../base/id.ts";
+import { pause } from "../base/time.ts";
 
 /** What the model of a {@link fakeOpenAI} says in one request. A piece below is one event of a streamed answer. */
 export interface FakeReply {
@@ -83,7 +84,7 @@ async function playStream(reply: FakeReply, to: Outlet, model: string | undefine
     { choices: [], usage: usageOf(reply) },
   ];
   for (const piece of pieces.slice(0, reply.cutAfter)) {
-    await pause(reply.delayMs);
+    if (reply.delayMs !== undefined) await pause(reply.delayMs);
     if (to.destroyed) return "ended";
     to.write(`data: ${JSON.stringify({ ...head, ...piece })}\n\n`);
   }
@@ -94,7 +95,7 @@ async function playStream(reply: FakeReply, to: Outlet, model: string | undefine
 }
 
 async function playWhole(reply: FakeReply, to: Outlet, model: string | undefined): Promise<"ended" | "cut"> {
-  await pause(reply.delayMs);
+  if (reply.delayMs !== undefined) await pause(reply.delayMs);
   to.writeHead(200, { "content-type": "application/json" });
   const calls = toolCallsOf(reply);
   const message = {
@@ -155,10 +156,6 @@ function usageOf({ usage = {}, text = [], reasoning = [] }: FakeReply) {
 
 function list(text: string | readonly string[]): readonly string[] {
   return typeof text === "string" ? [text] : text;
-}
-
-function pause(ms = 0): Promise<void> {
-  return ms === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** What was written has to be on its way first, or the client would see less than the script says. */

@@ -1,5 +1,5 @@
 import type { BenchCases } from "./bench.ts";
-import { same } from "./ensure.ts";
+import { same, undo } from "./ensure.ts";
 
 const MANY = 500;
 
@@ -31,23 +31,9 @@ export const durabilityCases: BenchCases = {
     agent.sql("CREATE TABLE t (value TEXT)");
     agent.tx(() => {
       agent.sql("INSERT INTO t VALUES ('kept')");
-      try {
-        agent.tx(() => {
-          agent.sql("INSERT INTO t VALUES ('inner')");
-          throw new Error("undo");
-        });
-      } catch {
-        // as planned
-      }
+      undo(agent, () => agent.sql("INSERT INTO t VALUES ('inner')"));
     });
-    try {
-      agent.tx(() => {
-        agent.sql("INSERT INTO t VALUES ('outer')");
-        throw new Error("undo");
-      });
-    } catch {
-      // as planned
-    }
+    undo(agent, () => agent.sql("INSERT INTO t VALUES ('outer')"));
     await agent.durable();
     await bench.reopen();
     same((await bench.agent()).sql("SELECT value FROM t"), [{ value: "kept" }], "rows");

@@ -1,4 +1,5 @@
 // Assertions without a test runner, so that any host can run the suites wherever it runs.
+import type { AgentHost } from "../../port.ts";
 import { errorText, PerdureError, type PerdureErrorCode } from "../../base/error.ts";
 
 /** @throws Error with `what` unless `condition` holds */
@@ -34,6 +35,18 @@ export async function rejects(
     return checkError(error, what, codes);
   }
   throw new Error(`${what}: expected ${codeText(codes)}, but it was accepted`);
+}
+
+/** Runs `work` in a transaction that is undone: it throws on purpose behind it. */
+export function undo(agent: Pick<AgentHost, "tx">, work: () => void): void {
+  try {
+    agent.tx(() => {
+      work();
+      throw new Error("undo");
+    });
+  } catch {
+    // as planned
+  }
 }
 
 const PATIENCE_MS = 10_000;

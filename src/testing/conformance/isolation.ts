@@ -1,6 +1,6 @@
 import type { AgentHost } from "../../port.ts";
 import type { BenchCases } from "./bench.ts";
-import { ensure, refuses, same } from "./ensure.ts";
+import { ensure, refuses, same, undo } from "./ensure.ts";
 
 /** Names that a careless host could mix up, or let out of its folder. */
 const NAMES = ["a", "A", "a b", "a_b", "a/b", "a%2Fb", "../a", "a.db", "ä", "a\u0308", "名前", "a:b", "x".repeat(200)];
@@ -33,15 +33,10 @@ export const isolationCases: BenchCases = {
     const [a, b] = [await bench.agent("a"), await bench.agent("b")];
     own(a, "a");
     own(b, "b");
-    try {
-      a.tx(() => {
-        a.sql("DELETE FROM t");
-        b.sql("INSERT INTO t VALUES ('second')");
-        throw new Error("undo");
-      });
-    } catch {
-      // as planned
-    }
+    undo(a, () => {
+      a.sql("DELETE FROM t");
+      b.sql("INSERT INTO t VALUES ('second')");
+    });
     same(a.sql("SELECT value FROM t"), [{ value: "a" }], "rows of a");
     same(b.sql("SELECT value FROM t ORDER BY value"), [{ value: "b" }, { value: "second" }], "rows of b");
   },

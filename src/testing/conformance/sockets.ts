@@ -1,6 +1,6 @@
 import type { AgentHost, Socket } from "../../port.ts";
 import type { Bench, BenchCases, ConformanceClient } from "./bench.ts";
-import { ensure, eventually, same } from "./ensure.ts";
+import { ensure, eventually, same, undo } from "./ensure.ts";
 
 const MANY = 200;
 
@@ -30,14 +30,6 @@ async function receives(client: ConformanceClient, expected: readonly (string | 
   same(client.received, expected, "frames");
 }
 
-function undo(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // as planned
-  }
-}
-
 export const socketCases: BenchCases = {
   "sockets: frames leave in the order of the sends, between writes of every kind": async (bench) => {
     const { agent, socket, client } = await connect(bench);
@@ -63,30 +55,17 @@ export const socketCases: BenchCases = {
   "gate: what a tx sent leaves only if it commits": async (bench) => {
     const { agent, socket, client } = await connect(bench);
     agent.sql("CREATE TABLE t (value TEXT)");
-    undo(() =>
-      agent.tx(() => {
-        socket.send("undone");
-        agent.sql("INSERT INTO t VALUES ('x')");
-        socket.send("undone too");
-        throw new Error("undo");
-      }),
-    );
+    undo(agent, () => {
+      socket.send("undone");
+      agent.sql("INSERT INTO t VALUES ('x')");
+      socket.send("undone too");
+    });
     agent.tx(() => {
       socket.send("outer");
-      undo(() =>
-        agent.tx(() => {
-          socket.send("inner, undone");
-          throw new Error("undo");
-        }),
-      );
+      undo(agent, () => socket.send("inner, undone"));
       agent.tx(() => socket.send("inner"));
     });
-    undo(() =>
-      agent.tx(() => {
-        agent.tx(() => socket.send("inner of an undone one"));
-        throw new Error("undo");
-      }),
-    );
+    undo(agent, () => agent.tx(() => socket.send("inner of an undone one")));
     socket.send("last");
     await receives(client, ["outer", "inner", "last"]);
   },

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
+import { systemClock, within } from "../../base/time.ts";
 import { endingText, startProgram, type Ending, type Program } from "./program.ts";
 import type { Fact } from "./protocol.ts";
 
@@ -90,35 +91,28 @@ async function live<Result>(
   // A moment that never comes is no failure of its own: the life then ends with its result, or the reason shows there.
   moment?.then(() => ((chosen = true), child.kill())).catch(() => undefined);
 
-  const timer = deadline(timeoutMs);
-  try {
-    const first = await Promise.race([work, child.exited.then(() => "ended" as const), timer.late]);
-    if (first === "ended") {
-      const ending = await child.exited;
-      if (isDead(ending)) return { life: toLife(child, ending) };
-      if (ending.code !== 0) throw gone(child, ending);
-    }
+  const first = async (): Promise<Outcome<Result> | Ending> => {
+    const ended = await Promise.race([work, child.exited]);
     // A program may end by itself when its work is done; `finish` then reads what it left.
-    const outcome = first === "ended" ? await Promise.race([work, timer.late]) : first;
-    if (outcome === "late") {
-      throw new PerdureError("timeout", `The program did not finish within ${timeoutMs} ms.\n${child.output}`);
-    }
-    if ("error" in outcome) {
-      const ending = await within(DEATH_GRACE_MS, child.exited);
-      if (ending !== undefined && isDead(ending)) return { life: toLife(child, ending) };
-      throw outcome.error;
-    }
-    if (killAt !== undefined) {
-      const ending = await within(LATE_COMMIT_MS, child.exited);
-      if (ending !== undefined && isDead(ending)) return { life: toLife(child, ending) };
-    }
-    // Commits that were reported together with the result are still on their way through another pipe.
-    await new Promise((resolve) => void setImmediate(resolve));
-    const { commits } = child;
-    return { life: { ...toLife(child, await child.kill()), commits }, result: outcome };
-  } finally {
-    timer.stop();
+    return "signal" in ended && ended.code === 0 && !isDead(ended) ? work : ended;
+  };
+  const outcome = await within(systemClock, timeoutMs, first());
+  if (outcome === undefined) {
+    throw new PerdureError("timeout", `The program did not finish within ${timeoutMs} ms.\n${child.output}`);
   }
+  if ("signal" in outcome) {
+    if (isDead(outcome)) return { life: toLife(child, outcome) };
+    throw gone(child, outcome);
+  }
+  // A death that was on its way is not always seen first.
+  const graceMs = "error" in outcome ? DEATH_GRACE_MS : killAt === undefined ? 0 : LATE_COMMIT_MS;
+  const ending = graceMs === 0 ? undefined : await within(systemClock, graceMs, child.exited);
+  if (ending !== undefined && isDead(ending)) return { life: toLife(child, ending) };
+  if ("error" in outcome) throw outcome.error;
+  // Commits that were reported together with the result are still on their way through another pipe.
+  await new Promise((resolve) => void setImmediate(resolve));
+  const { commits } = child;
+  return { life: { ...toLife(child, await child.kill()), commits }, result: outcome };
 }
 
 function toLife(child: Program, ending: Ending): Life {
@@ -127,19 +121,4 @@ function toLife(child: Program, ending: Ending): Life {
 
 function gone(child: Program, ending: Ending): PerdureError {
   return new PerdureError("agent_gone", `The program failed by itself (${endingText(ending)}).\n${child.output}`);
-}
-
-function deadline(ms: number): { late: Promise<"late">; stop(): void } {
-  const { promise: late, resolve } = Promise.withResolvers<"late">();
-  const timer = setTimeout(() => resolve("late"), ms);
-  return { late, stop: () => clearTimeout(timer) };
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  const timer = deadline(ms);
-  try {
-    return await Promise.race([work, timer.late.then(() => undefined)]);
-  } finally {
-    timer.stop();
-  }
 }
