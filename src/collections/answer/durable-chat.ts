@@ -1,4 +1,11 @@
-import { chat, type AnyTextAdapter, type AnyTool, type ModelMessage, type StreamChunk } from "@tanstack/ai";
+import {
+  chat,
+  type AnyTextAdapter,
+  type AnyTool,
+  type Interrupt,
+  type ModelMessage,
+  type StreamChunk,
+} from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import { defaultCancel } from "../call/call-row.ts";
@@ -134,92 +141,51 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     await this.#turns.end("suspended", result.nextIndex, result.finishReason);
     const mine = new Set(waiting.map(({ id }) => id));
     const { content, usage, nextIndex: chunks, finishReason } = result;
-    return {
-      ...this.#suspended(pending),
-      content,
-      chunks,
-      finishReason,
-      runId,
-      interrupts: result.interrupts.filter(({ toolCallId }) => toolCallId === undefined || !mine.has(toolCallId)),
-      ...(usage === undefined ? {} : { usage }),
-    };
+    const isOther = ({ toolCallId }: Interrupt) => toolCallId === undefined || !mine.has(toolCallId);
+    const interrupts = result.interrupts.filter(isOther);
+    return { ...this.#suspended(pending), content, chunks, finishReason, runId, interrupts, usage };
   }
 
   #suspended(pending: readonly string[]): SuspendedChat {
-    const generationId = this.#generationId;
-    const turns = this.#turns;
-    const { messages, chunkIndex: chunks } = turns;
-    const content = textOf(messages);
-    return {
-      outcome: "suspended",
-      generationId,
-      content,
-      chunks,
-      messages,
-      finishReason: "tool_calls",
-      pending,
-      interrupts: [],
-    };
+    const { messages, chunkIndex: chunks } = this.#turns;
+    const said = { generationId: this.#generationId, content: textOf(messages), chunks, messages };
+    return { outcome: "suspended", ...said, finishReason: "tool_calls", pending, interrupts: [] };
   }
 
   #completed({ content, lastText, nextIndex: chunks, finishReason, usage }: StreamResult): CompletedChat {
-    const generationId = this.#generationId;
-    const turns = this.#turns;
-    const { messages } = turns;
-    return {
-      outcome: "completed",
-      generationId,
-      content,
-      lastText,
-      chunks,
-      messages,
-      finishReason,
-      ...(usage === undefined ? {} : { usage }),
-    };
+    const said = { generationId: this.#generationId, content, lastText, chunks, messages: this.#turns.messages };
+    return { outcome: "completed", ...said, finishReason, usage };
   }
 
   /** An answer that an earlier run has completed. */
   async #again(finishReason: string | null): Promise<CompletedChat> {
-    const options = this.#options;
-    const generationId = this.#generationId;
-    const turns = this.#turns;
-    const { messages } = turns;
-    const { collection } = options.chunks ?? {};
-    const fence = collection === undefined ? {} : this.#fence(rowsOf(collection).log);
+    const { messages } = this.#turns;
+    const { collection } = this.#options.chunks ?? {};
     // The run before may have ended between its answer and the end of its chunks.
-    const chunks = collection === undefined ? 0 : await finishChunks(collection, generationId, fence);
-    const lastText = textOf(messages.slice(-1));
-    return { outcome: "completed", generationId, content: textOf(messages), lastText, chunks, messages, finishReason };
+    const chunks =
+      collection === undefined
+        ? 0
+        : await finishChunks(collection, this.#generationId, this.#fence(rowsOf(collection).log));
+    const said = { generationId: this.#generationId, content: textOf(messages), lastText: textOf(messages.slice(-1)) };
+    return { outcome: "completed", ...said, chunks, messages, finishReason };
   }
 
   /** Where the chunks go, behind those of the turns so far. */
   async #openSink(): Promise<ChunkSink> {
-    const options = this.#options;
+    const { chunks, producer } = this.#options;
+    if (chunks === undefined) return nowhere();
     const generationId = this.#generationId;
-    const turns = this.#turns;
-    if (options.chunks === undefined) return nowhere();
-    const { collection } = options.chunks;
-    const { log } = rowsOf(collection);
-    await rowsOf(collection).ready();
-    const startIndex = turns.chunkIndex;
-    if (turns.hasPast) await deleteChunksFrom(collection, generationId, startIndex, this.#fence(log));
-    const { producer } = options;
-    const when = () => this.#fence(log).when ?? [];
-    return chunkSink<TChunkRow>({ ...options.chunks, generationId, startIndex, when, producer });
+    const rows = rowsOf(chunks.collection);
+    await rows.ready();
+    const { hasPast, chunkIndex: startIndex } = this.#turns;
+    if (hasPast) await deleteChunksFrom(chunks.collection, generationId, startIndex, this.#fence(rows.log));
+    const when = () => this.#fence(rows.log).when ?? [];
+    return chunkSink<TChunkRow>({ ...chunks, generationId, startIndex, when, producer });
   }
 
   #chat(runId: string, recorder: object): AsyncIterable<StreamChunk> {
-    const {
-      toolCalls: _1,
-      chunks: _2,
-      turns: _3,
-      mode: _4,
-      signal: _5,
-      when: _6,
-      producer: _7,
-      ...rest
-    } = this.#options;
-    const { onChunk: _8, generationId: _9, ...settings } = rest;
+    const { toolCalls: _1, chunks: _2, turns: _3, mode: _4, signal: _5, ...rest } = this.#options;
+    const { when: _6, producer: _7, onChunk: _8, generationId: _9, ...settings } = rest;
     const call = {
       ...settings,
       runId,
@@ -237,10 +203,7 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
   #fence(log: RowLog | undefined): RowOptions {
     const { when = [], producer } = this.#options;
     const given = typeof when === "function" ? when() : when;
-    return {
-      when: [...given, ...(log === undefined ? [] : this.#turns.fence(log))],
-      ...(producer === undefined ? {} : { producer }),
-    };
+    return { when: [...given, ...this.#turns.fence(log)], producer };
   }
 
   #cancelled(): GenerationError {

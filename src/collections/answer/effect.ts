@@ -4,13 +4,13 @@ import { newId } from "../../base/id.ts";
 import { generationClaimId, type Claim } from "../worker/claim.ts";
 import { isSettledStatus, type GenerationContract, type ToolCallRecord } from "../contract.ts";
 import { createPump, type Pump, type PumpOutcome } from "../worker/pump.ts";
-import { asError, nextDelay, notify, UNREACHED } from "../retry.ts";
+import { asError, maxAttemptsOf, reporter, UNREACHED } from "../retry.ts";
 import { linkSignals } from "../../base/abort.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
-import { queryRoot, watchQuery, type QueryRow, type Watch } from "../log/query.ts";
-import type { GenerationEffect, GenerationEffectOptions, GenerationResult } from "./effect-types.ts";
+import { queryRoot, watchQuery, type Watch } from "../log/query.ts";
+import type { GenerationEffect, GenerationEffectOptions } from "./effect-types.ts";
 import { GenerationRows, disposedReason, GenerationTry } from "./try.ts";
-import type { BegunTry, StoredGeneration, TryParts } from "./try.ts";
+import type { BegunTry, EffectOptions, Row, StoredGeneration, TryParts } from "./try.ts";
 import { Suspensions } from "./suspensions.ts";
 
 const CONCURRENCY = 8;
@@ -33,20 +33,16 @@ export function createGenerationEffect<
   TStored extends GenerationContract = never,
   TToolRow extends { readonly id: string; readonly generationId: string; readonly status: string } = ToolCallRecord,
 >(options: GenerationEffectOptions<TContext, TResult, TStored, TToolRow>): GenerationEffect {
-  // The rows are known by their id, and the stored ones by what the effect keeps in them; the rest is the caller's.
-  return new Generations(options as unknown as LooseOptions);
+  return new Generations(options as unknown as EffectOptions);
 }
-
-type Row = object & { readonly id: string };
-type LooseOptions = GenerationEffectOptions<Context, GenerationResult, StoredGeneration, ToolCallRecord>;
 
 class Generations implements GenerationEffect {
   readonly id = newId("effect");
   readonly ready: Promise<void>;
-  readonly #options: LooseOptions;
+  readonly #options: EffectOptions;
   readonly #watch: Watch<Row>;
   readonly #pump: Pump;
-  readonly #parts: TryParts<Row, GenerationResult>;
+  readonly #parts: TryParts;
   readonly #writer: GenerationRows | undefined;
   /** Where rows are looked at: `collection`, or what the query reads. */
   readonly #reader: Rows<StoredGeneration> | undefined;
@@ -58,7 +54,7 @@ class Generations implements GenerationEffect {
   #open = false;
   #disposal: Promise<void> | undefined;
 
-  constructor(options: LooseOptions) {
+  constructor(options: EffectOptions) {
     this.#options = options;
     const { collection, claims, query } = options;
     this.#writer = collection === undefined ? undefined : new GenerationRows(rowsOf(collection));
@@ -69,7 +65,12 @@ class Generations implements GenerationEffect {
       throw new PerdureError("bad_config", text);
     }
     this.#suspensions = new Suspensions(options.toolCalls, options.ready?.bind(options));
-    this.#parts = this.#tryParts();
+    this.#parts = {
+      effectId: this.id,
+      options,
+      writer: this.#writer,
+      report: (error, row) => this.#report(error, row),
+    };
     this.#pump = createPump<Row>({
       read: () => this.#items(),
       idOf: (row) => row.id,
@@ -133,10 +134,7 @@ class Generations implements GenerationEffect {
 
   async #run(row: Row, signal: AbortSignal): Promise<PumpOutcome> {
     const { claims, retry } = this.#options;
-    const got = await claims?.acquire(generationClaimId(row.id), {
-      signal,
-      ...(retry?.maxAttempts === undefined ? {} : { maxAttempts: retry.maxAttempts }),
-    });
+    const got = await claims?.acquire(generationClaimId(row.id), { signal, maxAttempts: retry?.maxAttempts });
     // It may be given back long before it could be taken over.
     if (got?.heldBy !== undefined) return { later: true, ms: got.retryInMs, orWake: true };
     if (got?.dead !== undefined) return this.#bury(row, got.dead.error);
@@ -201,10 +199,7 @@ class Generations implements GenerationEffect {
   /** Crashes leave no failure behind: without this a row that kills its process would do so for ever. */
   #isWornOut(row: Row, begun: BegunTry): boolean {
     const cutOff = this.#writer !== undefined && (row as Partial<StoredGeneration>).status === "generating";
-    const error = new Error("cut off");
-    return (
-      cutOff && nextDelay({ ...this.#options.retry, retryable: () => true }, begun.attempt - 1, error) === undefined
-    );
+    return cutOff && begun.attempt - 1 >= maxAttemptsOf(this.#options.retry ?? {});
   }
 
   /** Gives a row up that was never to be tried again. */
@@ -212,7 +207,7 @@ class Generations implements GenerationEffect {
     this.#attempts.delete(row.id);
     const error = new PerdureError("limit", `The answer "${row.id}" was given up: ${why}`);
     try {
-      await this.#parts.onError(row, error);
+      await this.#options.onError?.(row, error);
     } catch (thrown) {
       this.#report(thrown, row);
     }
@@ -259,26 +254,6 @@ class Generations implements GenerationEffect {
   }
 
   #report(thrown: unknown, row?: Row): void {
-    const options = this.#options;
-    const error = asError(thrown);
-    if (options.onProblem === undefined) console.error(error);
-    else notify(() => options.onProblem?.(error, row as QueryRow<Context> | undefined));
-  }
-
-  #tryParts(): TryParts<Row, GenerationResult> {
-    const options = this.#options;
-    const typed = (row: Row) => row as unknown as QueryRow<Context>;
-    return {
-      effectId: this.id,
-      writer: this.#writer,
-      retry: options.retry ?? {},
-      generate: (row, run) => options.generate(typed(row), run),
-      keepResult: (draft, result) => options.keepResult?.(draft, result as never),
-      onComplete: (row, result) => options.onComplete?.(typed(row), result as never),
-      onSuspended: (row, result) => options.onSuspended?.(typed(row), result),
-      onCancelled: (row, why) => options.onCancelled?.(typed(row), why),
-      onError: (row, error) => options.onError?.(typed(row), error),
-      report: (error, row) => this.#report(error, row),
-    };
+    reporter(this.#options.onProblem?.bind(this.#options))(asError(thrown), row);
   }
 }

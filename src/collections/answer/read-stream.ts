@@ -1,4 +1,5 @@
 import { fromSpecTokenUsage, type Interrupt, type StreamChunk, type TokenUsage } from "@tanstack/ai";
+import { untilAborted } from "../../base/abort.ts";
 import { PerdureError, errorText, type PerdureErrorCode } from "../../base/error.ts";
 
 /** What there was of an answer that did not come to its end. */
@@ -153,7 +154,7 @@ export async function readStream(
       cause: signal?.reason,
     });
   try {
-    for await (const chunk of untilAborted(stream, signal)) {
+    for await (const chunk of chunksOf(stream, signal)) {
       tally.add(chunk);
       onChunk?.(chunk);
       await sink.take(chunk);
@@ -176,14 +177,7 @@ export async function readStream(
   if (tally.failure !== undefined) throw failed(tally.failure);
   if (end === undefined) throw failed("its stream ended before the answer was complete");
   const { content, lastText, usage, object } = tally;
-  return {
-    ...end,
-    content,
-    lastText,
-    ...sink.counts(),
-    ...(usage === undefined ? {} : { usage }),
-    ...(object === undefined ? {} : { object }),
-  };
+  return { ...end, content, lastText, ...sink.counts(), usage, object };
 
   async function close(completed: boolean): Promise<void> {
     try {
@@ -201,33 +195,21 @@ export async function readStream(
 }
 
 /** The chunks of a stream until the signal aborts: then it throws at once, also when the stream does not stop. */
-async function* untilAborted(stream: AsyncIterable<StreamChunk>, signal: AbortSignal | undefined) {
+async function* chunksOf(stream: AsyncIterable<StreamChunk>, signal: AbortSignal | undefined) {
   signal?.throwIfAborted();
   const iterator = stream[Symbol.asyncIterator]();
-  let stop = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal?.reason as Error);
-    signal?.addEventListener("abort", stop, { once: true });
-  });
-  aborted.catch(() => {});
   let over = false;
   try {
     for (;;) {
-      const next = iterator.next();
-      // Nobody listens to it any more when the abort comes first.
-      next.catch(() => {});
-      const { done, value } = await Promise.race([next, aborted]);
-      if (done === true) {
-        over = true;
-        return;
-      }
-      yield value;
+      const { done, value } = await untilAborted(iterator.next(), signal);
+      over = done === true;
+      if (over) return;
+      yield value as StreamChunk;
     }
   } catch (error) {
     over = signal?.aborted !== true;
     throw error;
   } finally {
-    signal?.removeEventListener("abort", stop);
     // Not awaited: a tool that does not listen to the abort may keep the stream busy for long.
     if (!over) iterator.return?.().catch(() => {});
   }

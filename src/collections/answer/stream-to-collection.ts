@@ -2,7 +2,7 @@ import type { StreamChunk } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import type { ChunkContract, ChunkRecord } from "../contract.ts";
 import type { RowCondition, RowProducer } from "../../wire/row-frames.ts";
-import { keyOf, rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { keyOf, rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 import { pause } from "../../base/time.ts";
 import { toChunkRecord } from "./chunk.ts";
 import { readStream, type CollectStreamOptions, type Sink, type StreamResult } from "./read-stream.ts";
@@ -104,13 +104,9 @@ export class ChunkWriter<TRow extends ChunkContract> {
     }
   }
 
-  #fence(): { when?: readonly RowCondition[]; producer?: RowProducer } {
+  #fence(): RowOptions {
     const { when, producer } = this.#options;
-    const conditions = typeof when === "function" ? when() : when;
-    return {
-      ...(conditions === undefined ? {} : { when: conditions }),
-      ...(producer === undefined ? {} : { producer }),
-    };
+    return { when: typeof when === "function" ? when() : when, producer };
   }
 
   #stamp(): string {

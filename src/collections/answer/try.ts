@@ -1,12 +1,14 @@
+import type { Context } from "@tanstack/db";
 import { PerdureError, errorText } from "../../base/error.ts";
-import { isSettledStatus, type GenerationContract } from "../contract.ts";
+import { isSettledStatus, type GenerationContract, type ToolCallRecord } from "../contract.ts";
+import type { QueryRow } from "../log/query.ts";
 import type { RowCondition } from "../../wire/row-frames.ts";
 import type { Rows } from "../log/rows.ts";
 import type { Claim } from "../worker/claim.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
-import { asError, isUnwritable, nextDelay, persist, type RetryPolicy } from "../retry.ts";
+import { asError, isUnwritable, nextDelay, persist } from "../retry.ts";
 import { pause } from "../../base/time.ts";
-import type { GenerationResult, GenerationRun } from "./effect-types.ts";
+import type { GenerationEffectOptions, GenerationResult, GenerationRun } from "./effect-types.ts";
 
 /** A row with what the effect keeps in it. */
 export type StoredGeneration = GenerationContract & {
@@ -102,19 +104,19 @@ function touch(draft: StoredGeneration): void {
   if (isSettledStatus(draft.status)) draft.completedAt = draft.updatedAt;
 }
 
+/** The rows of a query, of which only the id is known here. */
+export type Row = QueryRow<Context> & { readonly id: string };
+
+/** The options of an effect: rows are known by their id, stored ones by what the effect keeps in them; the rest is the caller's. */
+export type EffectOptions = GenerationEffectOptions<Context, GenerationResult, StoredGeneration, ToolCallRecord>;
+
 /** What a try needs of its effect. */
-export interface TryParts<TRow, TResult extends GenerationResult> {
+export interface TryParts {
   readonly effectId: string;
+  readonly options: EffectOptions;
   /** None: the callbacks write. */
   readonly writer: GenerationRows | undefined;
-  readonly retry: RetryPolicy;
-  generate(row: TRow, run: GenerationRun): Promise<TResult>;
-  keepResult(draft: StoredGeneration, result: TResult): void;
-  onComplete(row: TRow, result: TResult): Promise<void> | void;
-  onSuspended(row: TRow, result: TResult): Promise<void> | void;
-  onCancelled(row: TRow, why: "cancelled" | "disposed"): Promise<void> | void;
-  onError(row: TRow, error: Error): Promise<void> | void;
-  report(error: Error, row: TRow): void;
+  report(error: Error, row: Row): void;
 }
 
 /** What became of a try, and what the pump is to do. */
@@ -132,14 +134,14 @@ export function disposedReason(): PerdureError {
 }
 
 /** One try at one row, from `generating` to what it becomes. */
-export class GenerationTry<TRow, TResult extends GenerationResult> {
-  readonly #parts: TryParts<TRow, TResult>;
-  readonly #row: TRow;
+export class GenerationTry {
+  readonly #parts: TryParts;
+  readonly #row: Row;
   readonly #begun: BegunTry;
   readonly #claim: Claim | undefined;
   readonly #signal: AbortSignal;
 
-  constructor(parts: TryParts<TRow, TResult>, row: TRow, begun: BegunTry, signal: AbortSignal) {
+  constructor(parts: TryParts, row: Row, begun: BegunTry, signal: AbortSignal) {
     this.#parts = parts;
     this.#row = row;
     this.#begun = begun;
@@ -158,9 +160,9 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
   }
 
   async #once(): Promise<TryEnd> {
-    let made: { readonly result: TResult } | { readonly error: Error };
+    let made: { readonly result: GenerationResult } | { readonly error: Error };
     try {
-      made = { result: await this.#parts.generate(this.#row, this.#context()) };
+      made = { result: await this.#parts.options.generate(this.#row, this.#context()) };
     } catch (thrown) {
       made = { error: asError(thrown) };
     }
@@ -173,26 +175,23 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
   }
 
   #context(): GenerationRun {
-    const begun = this.#begun;
-    const claim = this.#claim;
-    const signal = this.#signal;
-    const parts = this.#parts;
-    const { attempt, generationId } = begun;
+    const { effectId, writer } = this.#parts;
+    const { attempt, generationId, claim } = this.#begun;
     const when = (): readonly RowCondition[] => [
-      ...(parts.writer?.conditions(begun) ?? []),
+      ...(writer?.conditions(this.#begun) ?? []),
       ...(claim === undefined ? [] : [claim.condition()]),
     ];
-    return { signal, effectId: parts.effectId, attempt, generationId, when, ...(claim === undefined ? {} : { claim }) };
+    return { signal: this.#signal, effectId, attempt, generationId, when, claim };
   }
 
-  async #completed(result: TResult): Promise<TryEnd> {
-    const error = await this.#insist(() => this.#parts.onComplete(this.#row, result));
+  async #completed(result: GenerationResult): Promise<TryEnd> {
+    const error = await this.#insist(() => this.#parts.options.onComplete?.(this.#row, result as never));
     if (this.#signal.aborted) return this.#stopped();
     if (error !== undefined) return this.#givenUp(error);
     let mine: boolean;
     try {
       mine = await this.#settle((draft) => {
-        this.#parts.keepResult(draft, result);
+        this.#parts.options.keepResult?.(draft, result as never);
         draft.status = "completed";
       });
     } catch (thrown) {
@@ -204,8 +203,8 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     return { outcome: DONE, state: "completed" };
   }
 
-  async #suspended(result: TResult): Promise<TryEnd> {
-    const error = await this.#insist(() => this.#parts.onSuspended(this.#row, result));
+  async #suspended(result: GenerationResult): Promise<TryEnd> {
+    const error = await this.#insist(() => this.#parts.options.onSuspended?.(this.#row, result));
     if (error !== undefined) return this.#givenUp(error);
     await this.#settle((draft) => {
       draft.status = "suspended";
@@ -218,7 +217,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     this.#parts.report(error, this.#row);
     // Shut out by whoever has the row now: that is not a failure of the work.
     if (PerdureError.is(error, "fenced") && this.#parts.writer?.isOurs(this.#begun) === false) return this.#lost();
-    const delay = nextDelay(this.#parts.retry, this.#begun.attempt, error);
+    const delay = nextDelay(this.#parts.options.retry ?? {}, this.#begun.attempt, error);
     if (delay === undefined) return this.#givenUp(error);
     await this.#settle((draft) => {
       draft.status = "pending";
@@ -231,7 +230,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
   }
 
   async #givenUp(error: Error): Promise<TryEnd> {
-    await this.#insist(() => this.#parts.onError(this.#row, error));
+    await this.#insist(() => this.#parts.options.onError?.(this.#row, error));
     await this.#settle((draft) => {
       draft.status = "failed";
       draft.error = errorText(error);
@@ -244,7 +243,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     const { reason } = this.#signal;
     if (PerdureError.is(reason, "fenced") || PerdureError.is(reason, "disconnected")) return this.#lost();
     if (PerdureError.is(reason, "bad_state")) {
-      await this.#call(() => this.#parts.onCancelled(this.#row, "disposed"));
+      await this.#call(() => this.#parts.options.onCancelled?.(this.#row, "disposed"));
       await this.#settle((draft) => {
         draft.status = "pending";
         draft.attempt = this.#begun.attempt - 1;
@@ -252,7 +251,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
       await this.#claim?.giveBack();
       return { outcome: LATER, state: "again" };
     }
-    await this.#call(() => this.#parts.onCancelled(this.#row, "cancelled"));
+    await this.#call(() => this.#parts.options.onCancelled?.(this.#row, "cancelled"));
     await this.#settle((draft) => {
       draft.status = "cancelled";
     });
@@ -297,16 +296,16 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
   }
 
   /** Calls a callback until it works, as often as the policy allows. Returns its last failure. */
-  async #insist(callback: () => Promise<void> | void): Promise<Error | undefined> {
+  async #insist(callback: () => Promise<void> | void | undefined): Promise<Error | undefined> {
     for (let attempt = 1; ; attempt++) {
       const error = await this.#call(callback);
-      const delay = error === undefined ? undefined : nextDelay(this.#parts.retry, attempt, error);
+      const delay = error === undefined ? undefined : nextDelay(this.#parts.options.retry ?? {}, attempt, error);
       if (delay === undefined || this.#signal.aborted) return error;
       await pause(delay, this.#signal);
     }
   }
 
-  async #call(callback: () => Promise<void> | void): Promise<Error | undefined> {
+  async #call(callback: () => Promise<void> | void | undefined): Promise<Error | undefined> {
     try {
       await callback();
       return undefined;
