@@ -57,7 +57,7 @@ export const folderOrder: readonly Place[] = [
   { name: "toolbox/mcp", what: "servers of tools: ours for others, and those that agents use" },
   {
     name: "messenger",
-    what: "conversations on other networks: begin with `channel.ts`, the port that `telegram/` implements and the next one would",
+    what: "conversations on other networks: begin with `channel.ts`, the port that `slack/`, `telegram/` and the next one implement",
   },
   {
     name: "parts",

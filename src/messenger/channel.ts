@@ -8,7 +8,7 @@ import type { StateCall } from "./kept-state.ts";
  * All that this package knows of Telegram, Slack and the like is behind this interface. A channel makes calls and reads what
  * comes; it stores nothing, retries nothing and decides nothing. `channelConformance` of `perdure/testing` says what it must do.
  *
- * Another network is a folder beside `telegram/` whose function makes a `Channel` and ends in `messenger(channel, options)` of
+ * Another network is a folder beside `slack/` and `telegram/` whose function makes a `Channel` and ends in `messenger(channel, options)` of
  * `define.ts`, a list in `src/public/`, and an entry in the `exports` of the package. Nothing here knows it by name: agents
  * return it from `getMessengers()`.
  */

@@ -49,7 +49,7 @@ export type { ConformanceCase, ConformanceOptions } from "./host-conformance.ts"
 export type { ConformanceClient, ConformanceHost } from "./conformance/bench.ts";
 export type { ConformanceProbe, ProbeAgent, ProbeLife } from "./conformance/probe.ts";
 
-// A messenger in memory, and a Telegram on loopback
+// A messenger in memory, a Slack and a Telegram on loopback
 export { memoryChannel, MemoryNetwork } from "./messenger/memory-network.ts";
 export type { MemoryFault, MemoryMessage, MemoryNetworkOptions, MemoryPerson } from "./messenger/memory-network.ts";
 export { FakeTelegram, fakeTelegram, tooManyRequests } from "./messenger/fake-telegram.ts";
@@ -63,6 +63,10 @@ export type {
   TelegramUpdate,
   TelegramUser,
 } from "./messenger/fake-telegram.ts";
+export { FakeSlack, fakeSlack, slackRateLimited } from "./messenger/fake-slack.ts";
+export type { FakeSlackOptions, SlackFault, SlackMessage, SlackPerson, SlackSaid } from "./messenger/fake-slack.ts";
+export type { SlackButton } from "./messenger/slack-content.ts";
+export type { SlackReceipt } from "./messenger/slack-deliveries.ts";
 
 // What every channel must do
 export { channelConformance } from "./messenger/channel-conformance.ts";

@@ -1,12 +1,13 @@
 import type { Channel } from "perdure/messengers";
 import { channelConformance } from "perdure/testing";
 import { describe, expect, test } from "vitest";
-import { memory, telegram } from "./networks.ts";
+import { memory, slack, telegram } from "./networks.ts";
 
 describe.for([
   ["memory, which can be asked", () => memory(true)],
   ["memory, which cannot", () => memory(false)],
   ["the fake Telegram", telegram],
+  ["the fake Slack", slack],
 ] as const)("%s", ([, open]) => {
   test.for(channelConformance(open))("$name", async ({ run }) => {
     await expect(run()).resolves.toBeUndefined();

@@ -1,10 +1,14 @@
-// A real host with a Think agent that is talked to at a messenger: one in memory, or the fake Telegram. The model is a script.
+// A real host with a Think agent that is talked to at a messenger: one in memory, or the fake Slack or Telegram. The model is a script.
 import type { ToolSet } from "ai";
 import { type AgentHost, Think } from "perdure";
 import { defineMessengers, messenger, type Delivery, type MessengerOptions, type Messengers } from "perdure/messengers";
+import { slackMessenger, type SlackMessengerOptions } from "perdure/messengers/slack";
 import { telegramMessenger, type TelegramMessengerOptions } from "perdure/messengers/telegram";
 import { memoryStorage, serve, type ServedHost, subscribe } from "perdure/node";
 import {
+  type FakeSlack,
+  fakeSlack,
+  type FakeSlackOptions,
   type FakeTelegram,
   fakeTelegram,
   type FakeTelegramOptions,
@@ -62,6 +66,11 @@ export interface Kit extends HostKit {
 export interface TelegramKit extends HostKit {
   readonly telegram: FakeTelegram;
   texts(chat?: number): string[];
+}
+
+export interface SlackKit extends HostKit {
+  readonly slack: FakeSlack;
+  texts(channel?: string): string[];
 }
 
 /** Opens a host and wakes the agent, which listens. */
@@ -188,4 +197,27 @@ export async function openTelegram(
   const kit = await openHost(options, { messengers, id: "telegram", dm: "telegram:7", clock });
   const texts = (chat = 7) => telegram.seen(chat, "bot").map(({ text }) => text);
   return Object.defineProperties({ telegram, texts }, Object.getOwnPropertyDescriptors(kit)) as TelegramKit;
+}
+
+export const ADA_AT_SLACK = { id: "U7", name: "Ada" };
+export const BEN_AT_SLACK = { id: "U8", name: "Ben" };
+
+/** An agent at the fake Slack, by socket mode, or with `signingSecret` by a webhook. */
+export async function openSlack(
+  options: Partial<SlackMessengerOptions> & HostOptions & { readonly fake?: FakeSlackOptions } = {},
+): Promise<SlackKit> {
+  const { script: _1, fake, tools: _2, manual: _3, make: _4, agents: _5, host: _6, ...more } = options;
+  const clock = manualClock();
+  const slack = await fakeSlack({ ...(options.manual === true && { now: () => clock.now() }), ...fake });
+  onTestFinished(() => slack.close());
+  const { botToken, appToken, url: apiUrl } = slack;
+  const way = more.signingSecret === undefined ? { appToken } : {};
+  const pace = { channelMs: 0, perSecond: 1000 };
+  const messengers = () => ({
+    slack: slackMessenger({ botToken, ...way, apiUrl, coalesceMs: 0, allow: () => true, pace, ...more }),
+  });
+  const kit = await openHost(options, { messengers, id: "slack", dm: "slack:D7", clock });
+  if (more.signingSecret !== undefined) slack.webhook = `${kit.host.url}/agents/talk/main/messengers/slack/webhook`;
+  const texts = (channel = "D7") => slack.seen(channel, "bot").map(({ text }) => text);
+  return Object.defineProperties({ slack, texts }, Object.getOwnPropertyDescriptors(kit)) as SlackKit;
 }

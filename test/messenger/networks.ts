@@ -1,6 +1,14 @@
-// Both networks of `perdure/testing`, as the suite of channels wants them.
+// The networks of `perdure/testing`, as the suite of channels wants them.
+import { slackMessenger } from "perdure/messengers/slack";
 import { telegramMessenger } from "perdure/messengers/telegram";
-import { type ConformanceNetwork, fakeTelegram, memoryChannel, tooManyRequests } from "perdure/testing";
+import {
+  type ConformanceNetwork,
+  fakeSlack,
+  fakeTelegram,
+  memoryChannel,
+  slackRateLimited,
+  tooManyRequests,
+} from "perdure/testing";
 
 const ADA = { id: "7", name: "Ada" };
 
@@ -45,6 +53,29 @@ export async function telegram(): Promise<ConformanceNetwork> {
       if (how === "unsent") return fake.close();
       const refused = { kind: "answer", status: 403, description: "Forbidden: bot was blocked by the user" } as const;
       fake.plan("sendMessage", how === "rate" ? tooManyRequests(2) : how === "refused" ? refused : { kind: how });
+    },
+    close: () => fake.close(),
+  };
+}
+
+/** By socket mode. */
+export async function slack(): Promise<ConformanceNetwork> {
+  const fake = await fakeSlack();
+  const ada = { id: "U7", name: "Ada" };
+  const { channel } = slackMessenger({ botToken: fake.botToken, appToken: fake.appToken, apiUrl: fake.url });
+  return {
+    channel,
+    place: { thread: "slack:D7", dm: true },
+    says: (text) => void fake.says("D7", ada, text),
+    presses: (id, label) => void fake.presses("D7", ada, id, label),
+    deletes: (id) => fake.deletes("D7", id),
+    seen: () => fake.seen("D7", "bot").map(({ ts: id, text }) => ({ id, text })),
+    told: () => fake.told.map(({ text }) => text),
+    creates: () => fake.calls.filter(({ method }) => method === "chat.postMessage").length,
+    breaks(how) {
+      if (how === "unsent") return fake.close();
+      const refused = { kind: "answer", status: 200, error: "channel_not_found" } as const;
+      fake.plan("chat.postMessage", how === "rate" ? slackRateLimited(2) : how === "refused" ? refused : { kind: how });
     },
     close: () => fake.close(),
   };

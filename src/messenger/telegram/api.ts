@@ -1,7 +1,6 @@
-import { errorText, PerdureError } from "../../base/error.ts";
 import { isRecord, tryParseJson } from "../../base/json.ts";
-import { createGuardedFetch } from "../../toolbox/egress/guarded-fetch.ts";
 import { ChannelError, type ChannelErrorKind } from "../channel.ts";
+import { networkApi } from "../network-api.ts";
 
 /** The Bot API. What it throws is a ChannelError, whose words never hold the token. */
 export interface TelegramApi {
@@ -13,40 +12,18 @@ export interface TelegramApi {
 
 /** Longer than a poll that nothing comes to. Calls that are waited for are bounded by who makes them. */
 const HEADERS_MS = 60_000;
-/** Failures before a connection was made: what was asked for has surely not been done. */
-const NEVER_LEFT =
-  /could not be resolved|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CERT_|has no address/;
 
 /** @throws PerdureError `bad_config` for an address that is none */
 export function telegramApi(token: string, apiUrl: string | undefined): TelegramApi {
-  const base = apiUrl ?? "https://api.telegram.org";
-  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol))
-    throw new PerdureError("bad_config", "`apiUrl` must be the http or https address of a Bot API server.");
-  const { origin, protocol, hostname, port, pathname } = new URL(base);
-  const place = `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
-  const guarded = createGuardedFetch({
-    ...{ allow: [origin], redirects: 0, headersMs: HEADERS_MS },
-    // Whoever names a server of their own may have it in their own network.
-    ...(apiUrl !== undefined && { allowPrivate: [place] }),
+  // Addresses hold the token: no words of a failure may.
+  const { root, fetch, careful } = networkApi({
+    ...{ network: "Telegram", address: "https://api.telegram.org", apiUrl, secret: token, headersMs: HEADERS_MS },
   });
-  const root = `${origin}${pathname.replace(/\/$/, "")}`;
-  /** Addresses hold the token: no words of a failure may. */
-  const careful = async <T>(method: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (thrown) {
-      if (thrown instanceof ChannelError) throw thrown;
-      if (signal.aborted) throw signal.reason;
-      const words = errorText(thrown).replaceAll(token, "…");
-      const isUnsent = PerdureError.is(thrown, "not_allowed") || NEVER_LEFT.test(words);
-      throw new ChannelError(isUnsent ? "unsent" : "unknown", `Telegram (${method}): ${words}`);
-    }
-  };
   return {
     call: (method, params, signal) =>
       careful(method, signal, async () => {
         const sent = params instanceof FormData ? { body: params } : jsonOf(params);
-        const response = await guarded(`${root}/bot${token}/${method}`, { ...sent, method: "POST", signal });
+        const response = await fetch(`${root}/bot${token}/${method}`, { ...sent, method: "POST", signal });
         const body = tryParseJson(await response.text());
         if (isRecord(body) && body.ok === true) return body.result;
         throw refusalOf(method, response.status, isRecord(body) ? body : {});
@@ -54,7 +31,7 @@ export function telegramApi(token: string, apiUrl: string | undefined): Telegram
     read: (path, signal) =>
       careful("file", signal, async () => {
         const named = path.split("/").map(encodeURIComponent).join("/");
-        const response = await guarded(`${root}/file/bot${token}/${named}`, { signal });
+        const response = await fetch(`${root}/file/bot${token}/${named}`, { signal });
         if (response.ok && response.body !== null) return response.body;
         await response.body?.cancel();
         throw refusalOf("file", response.status, {});
