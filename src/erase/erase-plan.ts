@@ -7,6 +7,7 @@ import { newestMessage } from "../store/message.ts";
 import { findOnPath } from "../store/search.ts";
 import { readSession, viewsOf } from "../store/session.ts";
 import { FILE_NAMES } from "../media/file-references.ts";
+import { heldMessageIdsOf } from "../store/delivery.ts";
 import { filesOf } from "../media/files.ts";
 
 /** What to erase: a session, or all that belongs to a subject (a person, a tenant). */
@@ -61,8 +62,10 @@ export async function planErase(host: AgentHost, scope: EraseScope): Promise<Era
     }
   }
   const traces = await readTraces(host, [...own, ...single]);
+  // What was said at a messenger and waits for its turn is in no message yet.
+  const waiting = "subject" in scope ? heldMessageIdsOf(host, scope.subject) : [];
   return {
-    ...{ sessions, own, single, shared, newest, ...traces },
+    ...{ sessions, own, single, shared, newest, ...traces, messageIds: [...traces.messageIds, ...waiting] },
     scope: "session" in scope ? { session: scope.session } : { subjectDigest: await sha256(scope.subject) },
     compactions: await compactionsOver(host, single),
   };

@@ -60,7 +60,7 @@ export interface Delivery {
   readonly thread: string;
   readonly session: string;
   readonly requestId: string | undefined;
-  /** `open`: on its way, or its turn has not ended. `held`: a question that waits for a person. */
+  /** `open`: on its way, or its turn has not ended. `held`: a question that waits for a person, or what waits for its answer. */
   readonly state: DeliveryState;
   /** Its place may show a message twice. */
   readonly maybeTwice: boolean;
@@ -220,6 +220,7 @@ export class AgentMessengers implements Work {
 
   /** A turn has ended, or something was said that is to be delivered. */
   look(): void {
+    this.#agent.alone(() => this.#reception.release());
     if (hasDeliveries(this.#agent.host)) this.#look();
   }
 

@@ -7,6 +7,9 @@ import {
   boundKey,
   type DeliveryRow,
   deliveryOfTurn,
+  dropHeldMessage,
+  editHeldMessage,
+  heldMessages,
   insertDelivery,
   openQuestionsAt,
   placeDelivery,
@@ -14,10 +17,10 @@ import {
   setDeliveryFiles,
   unsettledDeliveries,
 } from "../store/delivery.ts";
-import { findInbound, insertInbound, KEPT_MS, TRIM_EVERY, trimInbound } from "../store/inbound.ts";
+import { findInbound, forgetInbound, insertInbound, KEPT_MS, TRIM_EVERY, trimInbound } from "../store/inbound.ts";
 import { insertSession } from "../store/session.ts";
 import { readToolCall } from "../store/tool-call.ts";
-import { postponeTurn, readTurn } from "../store/turn.ts";
+import { openTurns, postponeTurn, readTurn } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { accept, persist } from "../turn/intake/accept.ts";
 import { isWaiting } from "../turn/intake/inbox.ts";
@@ -147,9 +150,56 @@ export class Reception {
         insertSession(host, { id: session, ...(event.title !== undefined && { name: event.title }) }, at);
       this.#bind(arrival, session);
       if (++this.#taken % TRIM_EVERY === 1) trimInbound(host, at - KEPT_MS);
-      const turnId = this.#join(arrival, session) ?? this.#ask(arrival, session, identity);
-      return { accepted: true, turnId };
+      if (this.#mustWait(arrival, session)) {
+        this.#hold(arrival, session, at);
+        return { accepted: true };
+      }
+      return { accepted: true, turnId: this.#join(arrival, session) ?? this.#ask(arrival, session, identity) };
     });
+  }
+
+  /** What waited for the answer to a question is said now, in its order, once what follows from that answer is over. */
+  release(): void {
+    const chat = this.#agent.chat();
+    const { host } = chat;
+    for (const { seq, session, body } of host.blank ? [] : heldMessages(host)) {
+      const arrival = tryParseJson(body ?? "") as Arrival;
+      const goesOn = openTurns(host).some(
+        (turn) => turn.session === session && (turn.status === "held" || turn.continuation === 1),
+      );
+      if (goesOn || this.#mustWait(arrival, session)) continue;
+      chat.commit(() => {
+        dropHeldMessage(host, seq);
+        forgetInbound(host, arrival.messenger, arrival.event.keys);
+        return this.#join(arrival, session) ?? this.#ask(arrival, session, identityOf(arrival));
+      });
+    }
+  }
+
+  /**
+   * Where several talk, what one of them is asked is not ended by what others say. Who was asked may say something else instead
+   * of an answer.
+   */
+  #mustWait(arrival: Arrival, session: string): boolean {
+    const { messenger, event } = arrival;
+    const { host } = this.#agent.chat();
+    if (event.dm) return false;
+    const isOthers = (row: DeliveryRow) => {
+      const asked = contextOf(row)?.subject;
+      return asked !== undefined && asked !== subjectOf(arrival) && row.session === session && row.state !== "failed";
+    };
+    return openQuestionsAt(host, messenger, event.thread).some(isOthers);
+  }
+
+  #hold(arrival: Arrival, session: string, createdAt: number): void {
+    const { messenger, event } = arrival;
+    const { host } = this.#agent.chat();
+    const { thread, dm } = event;
+    insertInbound(host, messenger, event.keys, { kind: "waits", turnId: null, at: createdAt });
+    const row = { kind: "answer", messenger, thread, session, createdAt, messageId: newId("msg") } as const;
+    const place = JSON.stringify({ thread, dm } satisfies Place);
+    const context = JSON.stringify(messengerContextOf(arrival));
+    insertDelivery(host, { ...row, place, context, body: JSON.stringify(arrival) }, "held");
   }
 
   /** A message says something else now: what waits is changed, what has begun is not. */
@@ -165,6 +215,11 @@ export class Reception {
     const at = host.clock.now();
     chat.commit(() => {
       insertInbound(host, messenger, event.keys, { kind: "edit", turnId: found?.turnId ?? null, at });
+      for (const { seq, body } of found?.kind === "waits" ? heldMessages(host) : []) {
+        const held = tryParseJson(body ?? "") as Arrival;
+        if (held.messenger === messenger && messageKey(held.event) === messageKey(event))
+          editHeldMessage(host, seq, JSON.stringify({ ...held, event: { ...held.event, text: event.text } }));
+      }
       const [first, ...more] = message?.parts ?? [];
       if (turn === undefined || row === undefined || message === undefined || !isWaiting(turn)) return;
       // Of several that are one, nobody can say any more which words are meant.
@@ -190,7 +245,10 @@ export class Reception {
     chat.commit(() => {
       const kind = refused === undefined ? "stop" : "refused";
       insertInbound(host, messenger, event.keys, { kind, turnId: open[0]?.turnId ?? null, at });
-      if (refused === undefined) for (const { turnId } of open) if (turnId !== null) chat.cancel(turnId);
+      for (const { seq, turnId } of refused === undefined ? open : []) {
+        if (turnId === null) dropHeldMessage(host, seq);
+        else chat.cancel(turnId);
+      }
     });
     const told = refused ?? (open.length === 0 ? "There is nothing of yours to stop." : "Stopped.");
     return { accepted: true, told, ...(refused !== undefined && { refused }) };
@@ -414,13 +472,9 @@ export class Reception {
     const { messenger, provider, event } = arrival;
     const chat = this.#agent.chat();
     const { host } = chat;
-    const { thread, dm, title, author, messageId } = event;
-    const subject = subjectOf(arrival);
-    const context: MessengerContext = {
-      ...{ messenger, provider, thread, dm, author, messageId, subject },
-      ...(title !== undefined && { title }),
-      ...(event.files.length > 0 && { files: event.files }),
-    };
+    const { thread, dm, author, messageId } = event;
+    const context = messengerContextOf(arrival);
+    const { subject } = context;
     const parts = partsOf(arrival);
     const wanted = wantedIn(arrival, parts.length);
     const message: UIMessage = {
@@ -488,6 +542,16 @@ function isWords(part: Part): boolean {
 
 function subjectOf({ provider, event }: Arrival): string {
   return `${provider}:${event.author.id}`;
+}
+
+function messengerContextOf(arrival: Arrival): MessengerContext {
+  const { messenger, provider, event } = arrival;
+  const { thread, dm, title, author, messageId, files } = event;
+  return {
+    ...{ messenger, provider, thread, dm, author, messageId, subject: subjectOf(arrival) },
+    ...(title !== undefined && { title }),
+    ...(files.length > 0 && { files }),
+  };
 }
 
 function identityOf(arrival: Arrival): Identity {

@@ -7,7 +7,7 @@ import { readCell } from "./cell.ts";
  * asks the question; the text of an answer is the stored answer, so only notices have a body.
  *
  *     open ─→ done            what was to be shown is shown
- *      │  ↖──── held          a question that waits for a person
+ *      │  ↖──── held          a question that waits for a person, or what waits for its answer: then `body` is what was said
  *      └──→ failed            the network refuses it for good, or the time is over; kept to be looked at
  *
  * An answer that goes on (somebody approved a call of it) opens its delivery again. `perdure_delivery_part`: one per message
@@ -186,8 +186,8 @@ export function hasAnyDelivery(db: Sql): boolean {
 }
 
 /** @returns its number */
-export function insertDelivery(db: Sql, row: NewDelivery): number {
-  return deliveries.add(db, { ...row, state: "open" }).seq;
+export function insertDelivery(db: Sql, row: NewDelivery, state: DeliveryState = "open"): number {
+  return deliveries.add(db, { ...row, state }).seq;
 }
 
 // What happens to turns and questions, in the commits that it happens in
@@ -301,6 +301,29 @@ const SECRET_BYTES = 12;
 function secretOf(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// What waits before it has a turn
+
+/** What was said while a question of somebody else is open, in its order: `body` is what came. */
+export function heldMessages(db: Sql): DeliveryRow[] {
+  return deliveries.select(db, "WHERE state = 'held' AND kind = 'answer' AND body IS NOT NULL ORDER BY seq");
+}
+
+/** It says something else now. */
+export function editHeldMessage(db: Sql, seq: number, body: string): void {
+  deliveries.update(db, { body }, "seq = ?", seq);
+}
+
+/** It has its turn now, or was taken back. */
+export function dropHeldMessage(db: Sql, seq: number): void {
+  db.sql("DELETE FROM perdure_delivery WHERE seq = ? AND state = 'held' AND body IS NOT NULL", seq);
+}
+
+/** For `erase()`: what those of a subject that wait are known by. */
+export function heldMessageIdsOf(db: Sql, subject: string): string[] {
+  const rows = heldMessages(db).filter(({ context }) => context?.includes(JSON.stringify(subject)) === true);
+  return rows.flatMap(({ messageId }) => messageId ?? []);
 }
 
 // What is to be fetched

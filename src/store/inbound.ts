@@ -22,7 +22,7 @@ export const KEPT_MS = 30 * 24 * 60 * 60_000;
 export const TRIM_EVERY = 500;
 
 /** What was done about something that came. */
-type InboundKind = "turn" | "joined" | "press" | "stop" | "edit" | "refused" | "notice";
+type InboundKind = "turn" | "joined" | "press" | "stop" | "edit" | "refused" | "notice" | "waits";
 
 /** One thing that came. */
 interface InboundRow {
@@ -47,6 +47,11 @@ export function insertInbound(db: Sql, messenger: string, keys: readonly string[
   const { kind, turnId, at } = row;
   for (const key of keys)
     inbound.insert(db, { kind, turnId, at, ...{ messenger, key } }, "ON CONFLICT (messenger, key) DO NOTHING");
+}
+
+/** What waited is dealt with now: it is noted anew. */
+export function forgetInbound(db: Sql, messenger: string, keys: readonly string[]): void {
+  for (const key of keys) db.sql("DELETE FROM perdure_inbound WHERE messenger = ? AND key = ?", messenger, key);
 }
 
 /** Forgets what came before `until`: no network delivers so late. @returns how many */

@@ -80,6 +80,74 @@ test("in a group nobody may answer unless the app says who", async () => {
   await kit.until(() => expect(kit.texts("memory:-1").at(-1)).toBe("Done."));
 });
 
+/** Ada is asked in a group, and Ben says something. */
+async function openGroupQuestion() {
+  const GROUP = "memory:-1";
+  const group = { dm: false } as const;
+  const ran: unknown[] = [];
+  const pay = serverTool((input) => (ran.push(input), "paid"), { needsApproval: true });
+  const kit = await openKit({
+    tools: { pay },
+    approvers: ({ author }) => author.id === "7",
+    script: ({ userText, step }) => {
+      if (!userText.includes("pay")) return `You said: ${userText}`;
+      return step === 0 ? { toolCalls: [{ toolName: "pay", input: { amount: 5 } }] } : "All is paid.";
+    },
+  });
+  kit.network.says(GROUP, ADA, "@memory_bot pay", group);
+  const question = () => kit.network.seen(GROUP, "agent").find(({ buttons }) => buttons.length > 0);
+  await kit.until(() => expect(question()).toBeDefined());
+  const says = (who: typeof ADA, text: string) => kit.network.says(GROUP, who, text, group);
+  const bens = says(BEN, "@memory_bot hello");
+  const held = () =>
+    kit
+      .holder(GROUP)
+      .listDeliveries({ state: "held" })
+      .filter(({ kind }) => kind === "answer");
+  await kit.until(() => expect(held()).toHaveLength(1));
+  return { kit, ran, question, says, bens, held, GROUP, group };
+}
+
+test("in a group what others say waits for the answer of who was asked, a restart included", async () => {
+  const { kit, ran, question, says, bens, held, GROUP, group } = await openGroupQuestion();
+  kit.network.repeats(bens);
+  kit.network.repeats({ ...bens, kind: "edit", keys: ["update:edit"], text: "@memory_bot hello there" });
+  says(BEN, "@memory_bot and this");
+  await kit.until(() => expect(held()).toHaveLength(2));
+  expect(question()).toBeDefined();
+  expect(kit.model.calls).toHaveLength(1);
+  await kit.restart();
+  kit.network.presses(GROUP, ADA, question()?.id ?? "", "Approve", group);
+  await kit.until(() => expect(kit.texts(GROUP)).toHaveLength(4));
+  expect(kit.texts(GROUP).slice(-3)).toEqual([
+    "All is paid.",
+    "You said: Ben: @memory_bot hello there",
+    "You said: Ben: @memory_bot and this",
+  ]);
+  expect(ran).toEqual([{ amount: 5 }]);
+  await kit.until(() => expect(kit.holder(GROUP).listDeliveries({ state: ["open", "held"] })).toEqual([]));
+});
+
+test("who was asked may say something else instead: that ends the question, and what waited is answered after it", async () => {
+  const { kit, ran, says, GROUP } = await openGroupQuestion();
+  says(ADA, "@memory_bot never mind");
+  await kit.until(() => expect(kit.texts(GROUP).at(-1)).toBe("You said: Ben: @memory_bot hello"));
+  expect(kit.texts(GROUP).at(-2)).toBe("You said: Ada: @memory_bot never mind");
+  expect(ran).toEqual([]);
+});
+
+test("what waits in a group can be taken back by /stop of who said it, and is erased with its author", async () => {
+  const { kit, says, held, question, GROUP } = await openGroupQuestion();
+  says({ id: "9", name: "Cy" }, "@memory_bot I am Cy");
+  await kit.until(() => expect(held()).toHaveLength(2));
+  says(BEN, "/stop");
+  await kit.until(() => expect(held()).toHaveLength(1));
+  await kit.holder(GROUP).erase({ subject: "memory:9" });
+  expect(held()).toEqual([]);
+  expect(question()).toBeDefined();
+  expect(kit.model.calls).toHaveLength(1);
+});
+
 test("a question that is answered elsewhere shows who answered, and its buttons are gone", async () => {
   const { kit, ran, question } = await openAsking();
   kit.network.says(DM, ADA, "pay it");
