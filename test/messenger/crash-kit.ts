@@ -4,7 +4,9 @@ import { type FakeTelegram, fakeTelegram, type Program } from "perdure/testing";
 import { afterEach, expect } from "vitest";
 import { allFacts, env, ofType } from "../crash/drive.ts";
 import { bundleProgram } from "../support/bundle-program.ts";
-import { type Ada, isOver, nextAct } from "./crash-ada.ts";
+import { seedCount } from "../support/seed-count.ts";
+import { seeded } from "../support/seeded.ts";
+import { type Ada, type Acts, isOver, MANY, nextAct } from "./crash-ada.ts";
 import type { MessengerLook } from "./crash-program.ts";
 
 const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
@@ -29,21 +31,33 @@ interface Chat {
 /** A Telegram for each folder: all lives of a run are at the same one. */
 const chats = new Map<string, Promise<Chat>>();
 
+const actsOf = (more: Readonly<Record<string, string>>) => (more.ACTS ?? "talk") as Acts;
+const pictures = [1, 2].map((n) => ({
+  ...{ name: `p${n}.png`, mediaType: "image/png", bytes: new Uint8Array(1_000).fill(n) },
+}));
+
 /** @param times how often Telegram delivers each message */
-async function openChat(times: number): Promise<Chat> {
+async function openChat(times: number, more: Readonly<Record<string, string>>): Promise<Chat> {
   const fake = await fakeTelegram();
   const person = { id: 7, first_name: "Ada" };
   const ada: Ada = {
     said: () => fake.seen(7, "person").map(({ text }) => text),
-    seen: () => fake.seen(7, "bot").map(({ id, text, buttons }) => ({ id: String(id), text, buttons })),
+    seen: () =>
+      fake.seen(7, "bot").map(({ id, text, file, buttons }) => ({
+        ...{ id: String(id), text: file === undefined ? text : `file of ${file.bytes.length}` },
+        buttons: buttons.map((one) => one.text),
+      })),
     pressed: false,
+    stopsByButton: more.STOP === "button",
     says(text) {
       const update = fake.says(7, person, text);
       for (let i = 1; i < times; i++) setTimeout(() => fake.repeats(update), i * 150);
     },
-    presses: (id) => void fake.presses(7, person, Number(id), "Approve"),
+    sends: (text) =>
+      pictures.forEach((one, i) => fake.sends(7, person, one, { group: "g", ...(i === 0 && { caption: text }) })),
+    presses: (id, label) => void fake.presses(7, person, Number(id), label),
   };
-  return { fake, ada, timer: setInterval(() => nextAct(ada), 10) };
+  return { fake, ada, timer: setInterval(() => nextAct(ada, actsOf(more)), 10) };
 }
 
 afterEach(async () => {
@@ -58,7 +72,7 @@ afterEach(async () => {
 export function telegramScenario(more: Readonly<Record<string, string>> = {}, times = 1): CrashScenario<MessengerLook> {
   const { finish, ...rest } = scenario({ NETWORK: "telegram", ...more });
   const chatOf = (child: Program) => {
-    const chat = chats.get(child.dir) ?? openChat(times);
+    const chat = chats.get(child.dir) ?? openChat(times, more);
     chats.set(child.dir, chat);
     return chat;
   };
@@ -66,6 +80,11 @@ export function telegramScenario(more: Readonly<Record<string, string>> = {}, ti
     const { fake } = await chatOf(child);
     await child.waitFor(({ type }) => type === "asks");
     await child.send({ url: fake.url });
+    if (more.WEBHOOK !== "1") return;
+    const { url } = await child.waitFor(({ type }) => type === "webhook");
+    fake.webhook = { url: String(url), secret: "s3cret" };
+    // What could not be delivered to the life before.
+    fake.offers({});
   };
   return {
     ...rest,
@@ -73,7 +92,7 @@ export function telegramScenario(more: Readonly<Record<string, string>> = {}, ti
     resume: attach,
     async finish(child, before) {
       const { ada } = await chatOf(child);
-      while (!isOver(ada)) {
+      while (!isOver(ada, actsOf(more))) {
         if ((await Promise.race([child.exited, new Promise((resolve) => setTimeout(resolve, 20))])) !== undefined)
           throw new Error("The program is gone.");
       }
@@ -96,23 +115,32 @@ export function strays(seen: readonly string[], expected: readonly string[]): st
   return others;
 }
 
-export function check(mayRepeat: boolean) {
+/** Questions that are answered in words name themselves anew in each run. */
+function worded({ seen }: MessengerLook): string[] {
+  // Who answered is told beside what follows from the answer: either may be first.
+  return seen.filter((text) => text !== "Approved by Ada").map((text) => text.replaceAll(/(YES|NO) \w{4}/g, "$1 CODE"));
+}
+
+/** @param counts how many turns were asked for, and how often the tool has to run */
+export function check(mayRepeat: boolean, { inbound, ran } = { inbound: 3, ran: 1 }) {
   return (outcome: CrashOutcome<MessengerLook>) => {
     const { result } = outcome.after;
     const expected = outcome.reference.result;
     expect(ofType(allFacts(outcome), "failed")).toEqual([]);
-    const others = strays(result.seen, expected.seen);
+    const known = worded(expected);
+    const others = strays(worded(result), known);
     // What may be there twice is the beginning of something, at most one per kill, and the rows say so.
     expect(others.length).toBeLessThanOrEqual(mayRepeat ? outcome.before.lives.length : 0);
-    for (const one of others) expect(expected.seen.some((text) => text.startsWith(one))).toBe(true);
+    for (const one of others) expect(known.some((text) => text.startsWith(one))).toBe(true);
     const repeated = result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice)).length;
     expect(repeated).toBeGreaterThanOrEqual(others.length > 0 ? 1 : 0);
     expect(repeated).toBeLessThanOrEqual(mayRepeat ? outcome.before.lives.length : 0);
     expect(result.deliveries.every(({ state }) => state === "done")).toBe(true);
     // One turn each, and one that went on after the yes.
-    expect(result.inbound).toBe(3);
+    expect(result.inbound).toBe(inbound);
     expect(result.turns).toBe(expected.turns);
-    expect(result.ran).toBe(1);
+    expect(result.ran).toBe(ran);
+    expect(result.files).toBe(expected.files);
     expect(result.calls).toBeLessThanOrEqual(expected.calls + outcome.before.lives.length);
   };
 }
@@ -132,6 +160,39 @@ export async function expectKilledIn(
   for (const one of others) expect(reference.result.seen.some((text) => text.startsWith(one))).toBe(true);
   expect(run.result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice)).length).toBe(others.length);
   expect(run.result.ran).toBe(1);
+}
+
+/** The process dies when the network has the second file: the others are there once, it at most twice, and the row says so. */
+export async function expectFileOnce(open: CrashScenario<MessengerLook>, mayRepeat: boolean): Promise<void> {
+  const died = { when: (child: { exited: Promise<unknown> }) => child.exited };
+  const { result } = await crashRun({ ...open, deaths: [died] });
+  const twice = mayRepeat ? ["file of 200"] : [];
+  expect(result.seen).toEqual(["Here.", "file of 100", ...twice, "file of 200", "file of 300"]);
+  expect(result.deliveries).toMatchObject([{ state: "done" }]);
+  expect(Boolean(result.deliveries[0]?.maybeTwice)).toBe(mayRepeat);
+}
+
+/** The most kills of one run. */
+const MANY_DEATHS = 12;
+
+/** By a seed: killed again and again while much is said, each thing ten times. One turn and one answer each, none lost. */
+export async function expectManyOnce(
+  open: (more: Readonly<Record<string, string>>) => CrashScenario<MessengerLook>,
+  reference: { readonly result: MessengerLook },
+  mayRepeat: boolean,
+): Promise<void> {
+  for (let seed = 1; seed <= seedCount(3, 1); seed++) {
+    const random = seeded(seed);
+    const deaths = Array.from({ length: MANY_DEATHS }, () => ({ commit: 1 + random(30) }));
+    const { died, result } = await crashRun({ ...open({ ACTS: "many" }), deaths });
+    expect(died.length, `seed ${seed}`).toBeGreaterThan(2);
+    expect([result.inbound, result.turns], `seed ${seed}`).toEqual([MANY, reference.result.turns]);
+    const others = strays(result.seen, reference.result.seen);
+    expect(others.length, `seed ${seed}: ${others.join()}`).toBeLessThanOrEqual(mayRepeat ? died.length : 0);
+    expect(result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice)).length).toBeGreaterThanOrEqual(
+      others.length,
+    );
+  }
 }
 
 /** The calls of a network that are cut in the middle. */

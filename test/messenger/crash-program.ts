@@ -19,7 +19,7 @@ import {
   scriptedModel,
 } from "perdure/testing";
 import { clockOf, fastClock } from "../crash/fast-clock.ts";
-import { type Ada, isOver, nextAct } from "./crash-ada.ts";
+import { type Ada, type Acts, isOver, nextAct } from "./crash-ada.ts";
 import { ANSWER, PARTS_LIMIT } from "./crash-words.ts";
 
 /** How things stand at the end. */
@@ -30,10 +30,15 @@ export interface MessengerLook extends Fact {
   readonly calls: number;
   readonly deliveries: readonly Pick<Delivery, "state" | "maybeTwice" | "kind">[];
   readonly inbound: number;
+  /** How many files messages refer to. */
+  readonly files: number;
 }
 
 const dir = programDir();
-const { FINDS, KILL_IN, NETWORK } = process.env;
+const { FINDS, KILL_IN, NETWORK, STOP, WORDS, WEBHOOK } = process.env;
+const acts = (process.env.ACTS ?? "talk") as Acts;
+/** Each message of somebody who says a lot comes so often. */
+const times = acts === "many" ? 10 : 1;
 const DM = "memory:7";
 const ADA = { id: "7", name: "Ada" };
 const ranFile = join(dir, "ran");
@@ -41,6 +46,11 @@ const ranFile = join(dir, "ran");
 const counter = countCalls({ file: join(dir, "calls") });
 const model = counter.wrap(
   scriptedModel(({ userText, step }) => {
+    if (acts === "many") return `re: ${userText}`;
+    if (acts === "files") {
+      const files = [100, 200, 300].map((size) => ({ mediaType: "image/png", data: new Uint8Array(size).fill(7) }));
+      return { text: "Here.", files };
+    }
     if (userText === "long") return { text: ANSWER.match(/.{1,80}/gs) ?? [], delayMs: 1 };
     if (userText === "pay" && step === 0)
       return { text: "I will pay.", toolCalls: [{ toolName: "pay", input: { amount: 5 } }] };
@@ -49,8 +59,16 @@ const model = counter.wrap(
   }),
 );
 
-const network = memoryChannel({ file: join(dir, "network.json"), textLimit: PARTS_LIMIT, finds: FINDS === "1" });
-const terms = { coalesceMs: 0, allow: () => true };
+const network = memoryChannel({
+  file: join(dir, "network.json"),
+  textLimit: PARTS_LIMIT,
+  finds: FINDS === "1",
+  ...(WORDS === "1" && { buttonData: 0 }),
+});
+const terms = {
+  ...{ coalesceMs: 0, allow: () => true, limits: { perHour: 1_000 }, attachments: { allow: ["image/*"] } },
+  ...(STOP === "button" && { delivery: { stopButton: "Stop" } }),
+};
 
 /** Where the driver has its fake Telegram; undefined: the network is in memory. */
 const apiUrl = await new Promise<string | undefined>((resolve) => {
@@ -65,7 +83,9 @@ const apiUrl = await new Promise<string | undefined>((resolve) => {
 function defined(): MessengerDefinition {
   if (apiUrl === undefined) return messenger(network.channel(), terms);
   const pace = { directMs: 50, perSecond: 1000 };
-  return telegramMessenger({ token: "1:fake", apiUrl, delivery: { maxChars: PARTS_LIMIT }, pace, ...terms });
+  const delivery = { maxChars: PARTS_LIMIT, ...terms.delivery };
+  const secret = WEBHOOK === "1" ? { secretToken: "s3cret" } : {};
+  return telegramMessenger({ token: "1:fake", apiUrl, pace, ...secret, ...terms, delivery });
 }
 
 /** Dies in the middle: the network has done it, and nobody has heard of it. `create:2`: of the second one. */
@@ -88,6 +108,12 @@ function deadly(channel: Channel): Channel {
     edit: async (...args) => {
       await channel.edit(...args);
       if (op === "edit" && dies()) kill();
+    },
+    sendFile: async (...args) => {
+      const sent = await channel.sendFile?.(...args);
+      if (op === "file" && dies()) kill();
+      if (sent === undefined) throw new Error("The network has no files.");
+      return sent;
     },
   };
 }
@@ -129,21 +155,36 @@ const host = await serve({
   ...{ clock: apiUrl === undefined ? fastClock : clockOf(4), onCommit: crashPoint(), start: [["Talk", "main"]] },
 });
 
-const seen = () => network.seen(DM, "agent");
+if (WEBHOOK === "1") report({ type: "webhook", url: `${host.url}/agents/talk/main/messengers/there/webhook` });
+
+const pictures = [1, 2].map((n) => ({
+  ...{ name: `p${n}.png`, mediaType: "image/png", bytes: new Uint8Array(1_000).fill(n) },
+}));
 const ada: Ada = {
   said: () => network.seen(DM, "person").map(({ text }) => text),
-  seen,
+  seen: () =>
+    network.seen(DM, "agent").map(({ id, text, file, buttons }) => ({
+      ...{ id, buttons: buttons.map(({ label }) => label) },
+      text: file === undefined ? text : `file of ${Buffer.from(file.base64, "base64").length}`,
+    })),
   pressed: network.told.length > 0,
-  says: (text) => void network.says(DM, ADA, text),
-  presses: (id) => void network.presses(DM, ADA, id, "Approve"),
+  stopsByButton: STOP === "button",
+  says(text) {
+    const event = network.says(DM, ADA, text);
+    for (let i = 1; i < times; i++) network.repeats(event);
+  },
+  sends: (text) => pictures.forEach((one, i) => network.sends(DM, ADA, [one], i === 0 ? text : "", { group: "g" })),
+  presses: (id, label) => void network.presses(DM, ADA, id, label),
 };
-if (apiUrl === undefined) setInterval(() => nextAct(ada), 10);
+if (apiUrl === undefined) setInterval(() => nextAct(ada, acts), 10);
 
 const child = () => ports.findLast(({ path }) => path.length > 1);
 const isDone = () => {
   const port = child();
-  if (port === undefined || (apiUrl === undefined && !isOver(ada))) return false;
-  return port.sql("SELECT 1 FROM perdure_delivery WHERE state IN ('open', 'held')").length === 0;
+  if (port === undefined || (apiUrl === undefined && !isOver(ada, acts))) return false;
+  // What somebody was told who answered in words is delivered by the root.
+  const open = (one: AgentHost) => one.sql("SELECT 1 FROM perdure_delivery WHERE state IN ('open', 'held')");
+  return [port, ...ports.filter(({ path }) => path.length === 1).slice(-1)].every((one) => open(one).length === 0);
 };
 
 function look(): void {
@@ -154,10 +195,11 @@ function look(): void {
   const count = (query: string) => port.sql<{ n: number }>(query)[0]?.n ?? 0;
   const fact: MessengerLook = {
     type: "look",
-    seen: seen().map(({ text }) => text),
+    seen: ada.seen().map(({ text }) => text),
     turns: count("SELECT count(*) AS n FROM perdure_turn WHERE trigger = 'server'"),
     inbound: count("SELECT count(DISTINCT turn_id) AS n FROM perdure_inbound WHERE kind = 'turn'"),
     ...{ ran, calls: counter.count() },
+    files: [...JSON.stringify(port.sql("SELECT body FROM perdure_message")).matchAll(/\/files\/[0-9a-f]{64}/g)].length,
     deliveries: port.sql("SELECT kind, state, maybe_twice = 1 AS maybeTwice FROM perdure_delivery ORDER BY seq"),
   };
   report(fact);

@@ -3,7 +3,15 @@ import { expect, test } from "vitest";
 import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { seedCount } from "../support/seed-count.ts";
 import { seeded } from "../support/seeded.ts";
-import { check, CUT_CALLS, expectKilledIn, strays, telegramScenario } from "./crash-kit.ts";
+import {
+  check,
+  CUT_CALLS,
+  expectFileOnce,
+  expectKilledIn,
+  expectManyOnce,
+  strays,
+  telegramScenario,
+} from "./crash-kit.ts";
 
 test("a conversation at Telegram, by polling, killed after every commit", { timeout: MATRIX_MS }, async () => {
   const matrix = await crashMatrix({ ...telegramScenario(), check: check(true), slack: 20, concurrency: 4 });
@@ -34,3 +42,38 @@ test.each(CUT_CALLS)(
     await expectKilledIn(KILL_IN, telegramScenario, {}, true);
   },
 );
+
+test("a conversation at Telegram, by webhook, killed after every commit", { timeout: MATRIX_MS }, async () => {
+  const open = telegramScenario({ WEBHOOK: "1" });
+  const matrix = await crashMatrix({ ...open, check: check(true), slack: 20, concurrency: 4 });
+  expect(matrix.reference.result.seen).toHaveLength(7);
+  expectCovered(matrix, 30);
+});
+
+test(
+  "an answer at Telegram that is stopped by its button, killed after every commit",
+  { timeout: MATRIX_MS },
+  async () => {
+    const open = telegramScenario({ STOP: "button" });
+    const matrix = await crashMatrix({ ...open, check: check(true), slack: 20, concurrency: 4 });
+    expect(matrix.reference.result.seen.at(-1)).toBe("Working.\n\n(stopped)");
+    expectCovered(matrix, 30);
+  },
+);
+
+test("pictures in and out at Telegram, killed after every commit", { timeout: MATRIX_MS }, async () => {
+  const open = telegramScenario({ ACTS: "files" });
+  const matrix = await crashMatrix({ ...open, check: check(true, { inbound: 1, ran: 0 }), slack: 20, concurrency: 4 });
+  expect(matrix.reference.result.seen).toEqual(["Here.", "file of 100", "file of 200", "file of 300"]);
+  expect(matrix.reference.result.files).toBe(2);
+  expectCovered(matrix, 10);
+});
+
+test("killed when Telegram has file 2 of 3 and nobody has heard of it", { timeout: MATRIX_MS }, async () => {
+  await expectFileOnce(telegramScenario({ ACTS: "files", KILL_IN: "file:2" }), true);
+});
+
+test("many messages, each delivered ten times, killed at random for a while", { timeout: MATRIX_MS }, async () => {
+  const reference = await crashRun({ ...telegramScenario({ ACTS: "many" }), deaths: [] });
+  await expectManyOnce((more) => telegramScenario(more, 10), reference, true);
+});
