@@ -90,11 +90,12 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
     return { pool, lent: await pool.acquire(signal, String(heapMB)) };
   };
 
+  /** What is there stays: agents ask at each turn. */
+  let isThere = false;
   const probe = async (): Promise<Probe> => {
     try {
-      const { hasPackage } = await import("./node/shell-lane.ts");
-      if (!hasPackage(PACKAGE))
-        return { ok: false, missing: `Install ${PACKAGE} to run shells: npm install ${PACKAGE}` };
+      isThere ||= (await import("./node/shell-lane.ts")).hasPackage(PACKAGE);
+      if (!isThere) return { ok: false, missing: `Install ${PACKAGE} to run shells: npm install ${PACKAGE}` };
     } catch {
       return { ok: false, missing: "Shells need Node's worker threads." };
     }
