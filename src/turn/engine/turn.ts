@@ -92,6 +92,8 @@ export class Turn {
   #named: boolean;
   #saved = 0;
   #unsaved = 0;
+  /** Whether there is a word of it that clients can read. */
+  #spoken = false;
   #state: TurnState = { at: "silent" };
   /** What it may call, once that is known; undefined where it does not run step by step. */
   tools: ToolSet | undefined;
@@ -314,14 +316,19 @@ export class Turn {
     this.save();
   }
 
-  /**
-   * Stores the answer as it is, with what is pending in the log. What a continuation adds is in the log alone until its
-   * end: a page that comes meanwhile can go on only with the message as it was before.
-   */
+  /** Stores the answer as it is, with what is pending in the log. */
   save(): void {
-    // That it has a name and a place may have been undone.
+    this.#saveSoon();
+    this.log.flush();
+  }
+
+  /**
+   * Stores the answer as it is when the log is flushed next. What a continuation adds is in the log alone until its end: a
+   * page that comes meanwhile can go on only with the message as it was before.
+   */
+  #saveSoon(): void {
     if (!this.#named && !this.continuation) this.#name();
-    else this.#store(this.continuation ? undefined : () => this.#transcript.put(this.message, this.row.identity));
+    else if (!this.continuation) this.log.also(() => this.#write());
     this.#saved += this.#unsaved;
     this.#unsaved = 0;
   }
@@ -347,7 +354,12 @@ export class Turn {
       if (isNewCall && "toolCallId" in admitted) this.log.also(() => this.#noteCall(admitted.toolCallId));
       if (admitted.type === "start") this.#name();
       else if (admitted.type === "tool-approval-request") this.save();
-      else if (this.#unsaved > this.#saved * SAVE_GROWTH && isBoundary(admitted)) this.save();
+      else if (this.#unsaved > this.#saved * SAVE_GROWTH && isBoundary(admitted)) this.#saveSoon();
+      // The first word leaves alone: what comes after it in the same breath does not hold it up.
+      if (!this.#spoken && "delta" in admitted) {
+        this.#spoken = true;
+        this.log.flush();
+      }
     }
     return crowded;
   }
@@ -356,25 +368,24 @@ export class Turn {
     insertCallId(this.#host, toolCallId, this.builder.id);
   }
 
-  /** The answer exists from its first chunk on, under the id that clients are told. */
+  /** The answer exists from its first chunk on, under the id that clients are told: both are in one commit. */
   #name(): void {
-    this.#store(() => {
+    this.log.also(() => {
       nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
       if (this.continuation) return;
-      this.#transcript.put(this.message, this.row.identity);
+      this.#write();
       passWaiting(this.#host, this.#transcript, this.row, this.builder.id);
     });
     this.#named = true;
   }
 
-  #store(work: (() => void) | undefined): void {
-    try {
-      this.log.flush("commit", work);
-    } catch (thrown) {
+  /** In the transaction of a flush. */
+  #write(): void {
+    this.#host.afterTx((committed) => {
       // What was undone is still in memory, under a number that the next message gets.
-      this.#transcript.reload();
-      throw thrown;
-    }
+      if (!committed) this.#transcript.reload();
+    });
+    this.#transcript.put(this.message, this.row.identity);
   }
 }
 
