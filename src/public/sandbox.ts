@@ -1,6 +1,7 @@
 // What a sandbox is, for those who write one, and what it may ask of the network.
 export type { EgressDecision, OnDecision } from "../toolbox/egress/decision.ts";
-export type { ResolveHost } from "../toolbox/egress/engine.ts";
+export type { ResolveHost } from "../toolbox/egress/egress.ts";
+
 export type { Injection } from "../toolbox/egress/inject.ts";
 export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "../toolbox/egress/limits.ts";
 export type { Verdict as EgressVerdict } from "../toolbox/egress/policy.ts";

@@ -1,21 +1,16 @@
 import { PerdureError } from "../../base/error.ts";
 import type { EgressLimits } from "./limits.ts";
 
-/** Who may start, and when. */
-export interface Admission {
-  /**
-   * Resolves when a place is free, to what gives it back (calling it twice is no harm).
-   * @throws PerdureError `limit` when too many were started; the signal's reason when it aborts while waiting
-   */
-  enter(signal: AbortSignal): Promise<() => void>;
-}
-
 /** More than this many waiting is no queue any more. */
 const MAX_WAITING = 256;
 const MINUTE = 60_000;
 
-/** Counts requests in all, in a minute, and at once. */
-export function createAdmission(limits: EgressLimits): Admission {
+/**
+ * Counts requests in all, in a minute, and at once. What it returns resolves when a place is free, to what gives it back
+ * (calling it twice is no harm). It rejects with PerdureError `limit` when too many were started, and with the signal's
+ * reason when it aborts while waiting.
+ */
+export function createAdmission(limits: EgressLimits): (signal: AbortSignal) => Promise<() => void> {
   let total = 0;
   let minute = { from: 0, count: 0 };
   let active = 0;
@@ -44,29 +39,27 @@ export function createAdmission(limits: EgressLimits): Admission {
     };
   };
 
-  return {
-    async enter(signal) {
-      signal.throwIfAborted();
-      count();
-      if (active < limits.concurrent) {
-        active += 1;
-        return leaver();
-      }
-      if (waiting.length >= MAX_WAITING) throw full("Too many requests wait for their turn. Make fewer at once.");
-      await new Promise<void>((resolve, reject) => {
-        const go = () => {
-          signal.removeEventListener("abort", stop);
-          resolve();
-        };
-        const stop = () => {
-          waiting.splice(waiting.indexOf(go), 1);
-          reject(signal.reason as Error);
-        };
-        waiting.push(go);
-        signal.addEventListener("abort", stop, { once: true });
-      });
+  return async (signal) => {
+    signal.throwIfAborted();
+    count();
+    if (active < limits.concurrent) {
+      active += 1;
       return leaver();
-    },
+    }
+    if (waiting.length >= MAX_WAITING) throw full("Too many requests wait for their turn. Make fewer at once.");
+    await new Promise<void>((resolve, reject) => {
+      const go = () => {
+        signal.removeEventListener("abort", stop);
+        resolve();
+      };
+      const stop = () => {
+        waiting.splice(waiting.indexOf(go), 1);
+        reject(signal.reason as Error);
+      };
+      waiting.push(go);
+      signal.addEventListener("abort", stop, { once: true });
+    });
+    return leaver();
   };
 }
 

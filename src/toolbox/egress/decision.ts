@@ -1,5 +1,3 @@
-import { loggedUrl } from "./target.ts";
-
 /** One decision about one connection. Redirects are decided each for themselves. */
 export interface EgressDecision {
   readonly allowed: boolean;
@@ -32,9 +30,9 @@ export function tell(onDecision: OnDecision | undefined, decision: EgressDecisio
   }
 }
 
-/** A URL, or what was meant as one, for a decision. */
+/** A URL, or what was meant as one, for a decision: without the query, which often carries keys. */
 export function shownUrl(url: URL | string): string {
-  if (typeof url !== "string") return loggedUrl(url).slice(0, MAX_SHOWN);
+  if (typeof url !== "string") return `${url.origin}${url.pathname}`.slice(0, MAX_SHOWN);
   return url
     .slice(0, MAX_SHOWN)
     .replace(/[?#].*$/s, "")

@@ -3,7 +3,6 @@ import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import type { Egress, EgressRequest } from "../sandbox/sandbox.ts";
 import { createAdmission } from "./admission.ts";
 import { type OnDecision, shownUrl, tell } from "./decision.ts";
-import type { Engine, ResolveHost } from "./engine.ts";
 import { guestHeaders } from "./headers.ts";
 import { createInject, type Injection } from "./inject.ts";
 import { egressLimits, type EgressLimits } from "./limits.ts";
@@ -34,6 +33,12 @@ export interface EgressOptions {
   /** Certificates (PEM) of internal services, to trust besides the usual ones. */
   readonly ca?: string;
 }
+
+/**
+ * All addresses of a host. May be slow; what it throws fails the request. It is asked once for each connection, and only
+ * what it says is connected to.
+ */
+export type ResolveHost = (host: string) => Promise<readonly string[]>;
 
 const egressOptionsNames = namesOf<EgressOptions>()("allow inject methods limits onDecision resolve allowPrivate ca");
 
@@ -75,9 +80,7 @@ export function createEgress(options: EgressOptions): PolicedEgress {
 }
 
 /** What {@link createEgress} runs on, also for clients that read streams. */
-export function createEngine(
-  options: Omit<EgressOptions, "allow"> & { readonly allow: readonly string[] | "public" },
-): Engine {
+export function createEngine(options: Omit<EgressOptions, "allow"> & { readonly allow: readonly string[] | "public" }) {
   const limits = egressLimits(options.limits);
   if (options.allow !== "public" && !Array.isArray(options.allow)) {
     throw new PerdureError("bad_config", "`allow` must be a list of network rules. An empty list allows nothing.");
@@ -85,14 +88,18 @@ export function createEngine(
   return {
     policy: createPolicy(options),
     limits,
-    admission: createAdmission(limits),
+    enter: createAdmission(limits),
     inject: createInject(options.inject ?? []),
+    /** Whether the methods are bounded, so that headers must not change them. */
     keepMethod: options.methods !== undefined,
     onDecision: options.onDecision,
     resolve: options.resolve,
     ca: options.ca,
   };
 }
+
+/** What the sockets are told by the part that knows no sockets. */
+export type Engine = Readonly<ReturnType<typeof createEngine>>;
 
 /** @throws PerdureError `bad_input`, `not_allowed` or `limit`: what is wrong with the request itself */
 function firstHop(engine: Engine, url: string, { method = "GET", headers = {}, body }: EgressRequest): Hop {

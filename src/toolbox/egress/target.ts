@@ -57,11 +57,6 @@ export function hostAndPort(host: string, port: number): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** What a log may keep of a URL: no query, which often carries keys. */
-export function loggedUrl(url: URL): string {
-  return `${url.origin}${url.pathname}`;
-}
-
 function authorityOf(text: string): string {
   return /^[a-z][a-z0-9+.-]*:\/*([^/?#]*)/i.exec(text)?.[1] ?? "";
 }

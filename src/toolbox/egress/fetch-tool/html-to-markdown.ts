@@ -42,39 +42,21 @@ const blockElements = new Set([
 /** Their closing tag is often left out: another one of them ends them. */
 const looseElements = new Set(["p", "li", "dt", "dd", "td", "th", "tr", "option"]);
 
-/** The ones that pages really use. Others stay as they are written. */
-const named: Readonly<Record<string, string>> = Object.assign(Object.create(null) as Record<string, string>, {
-  ...{ amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " ", shy: "", copy: "©", reg: "®", trade: "™" },
-  ...{ hellip: "…", mdash: "—", ndash: "–", lsquo: "‘", rsquo: "’", ldquo: "“", rdquo: "”", sbquo: "‚", bdquo: "„" },
-  ...{ laquo: "«", raquo: "»", bull: "•", middot: "·", sect: "§", para: "¶", deg: "°", plusmn: "±", times: "×" },
-  ...{ divide: "÷", frac12: "½", frac14: "¼", frac34: "¾", euro: "€", pound: "£", yen: "¥", cent: "¢", micro: "µ" },
-  ...{ larr: "←", rarr: "→", uarr: "↑", darr: "↓", harr: "↔", le: "≤", ge: "≥", ne: "≠", asymp: "≈", infin: "∞" },
-  ...{
-    sup1: "¹",
-    sup2: "²",
-    sup3: "³",
-    ordm: "º",
-    ordf: "ª",
-    iexcl: "¡",
-    iquest: "¿",
-    check: "✓",
-    ensp: " ",
-    emsp: " ",
-  },
-  ...{ thinsp: " ", zwnj: "", zwj: "", auml: "ä", ouml: "ö", uuml: "ü", Auml: "Ä", Ouml: "Ö", Uuml: "Ü", szlig: "ß" },
-  ...{ eacute: "é", egrave: "è", ecirc: "ê", agrave: "à", aacute: "á", acirc: "â", ccedil: "ç", ntilde: "ñ" },
-  ...{
-    iacute: "í",
-    oacute: "ó",
-    ocirc: "ô",
-    uacute: "ú",
-    aring: "å",
-    Aring: "Å",
-    aelig: "æ",
-    oslash: "ø",
-    Oslash: "Ø",
-  },
-});
+/** The ones that pages really use, each with its character. Others stay as they are written. */
+const named = new Map(
+  (
+    `amp & lt < gt > quot " apos ' copy © reg ® trade ™ hellip … mdash — ndash – lsquo ‘ rsquo ’ ldquo “ rdquo ” sbquo ‚ ` +
+    "bdquo „ laquo « raquo » bull • middot · sect § para ¶ deg ° plusmn ± times × divide ÷ frac12 ½ frac14 ¼ frac34 ¾ " +
+    "euro € pound £ yen ¥ cent ¢ micro µ larr ← rarr → uarr ↑ darr ↓ harr ↔ le ≤ ge ≥ ne ≠ asymp ≈ infin ∞ sup1 ¹ sup2 ² " +
+    "sup3 ³ ordm º ordf ª iexcl ¡ iquest ¿ check ✓ auml ä ouml ö uuml ü Auml Ä Ouml Ö Uuml Ü szlig ß eacute é egrave è " +
+    "ecirc ê agrave à aacute á acirc â ccedil ç ntilde ñ iacute í oacute ó ocirc ô uacute ú aring å Aring Å aelig æ " +
+    "oslash ø Oslash Ø"
+  )
+    .split(/(?<=\S \S) /)
+    .map((pair) => pair.split(" ") as [string, string]),
+);
+for (const name of ["nbsp", "ensp", "emsp", "thinsp"]) named.set(name, " ");
+for (const name of ["shy", "zwnj", "zwj"]) named.set(name, "");
 
 /**
  * The readable part of a page as Markdown: headings, paragraphs, lists, links, tables, code. Scripts, styles, controls and
@@ -115,9 +97,8 @@ async function convert(
   breathe: () => Promise<void>,
 ): Promise<ReadablePage> {
   const writer = createMarkdownWriter();
-  const tables: Table[] = [];
-  const links: { at: number; href: string | undefined }[] = [];
-  const marks = new Map<string, number[]>();
+  const state: Open = { tables: [], links: [], marks: new Map(), baseUrl };
+  const { tables } = state;
   let title: string | undefined;
   let inTitle = false;
   let inside = within === undefined ? 1 : 0;
@@ -169,18 +150,18 @@ async function convert(
       } else if (pre !== undefined) {
         if (name === "br") pre.text += "\n";
         if (name === "code" && pre.language === "") pre.language = languageOf(token.attributes);
-      } else open(writer, name, token.attributes, { tables, links, marks, baseUrl });
+      } else open(writer, name, token.attributes, state);
     } else if (pre !== undefined) {
       if (name !== "pre") continue;
       pre.depth -= 1;
       if (pre.depth > 0) continue;
       writer.lines(fenced(pre.text, pre.language));
       pre = undefined;
-    } else close(writer, name, { tables, links, marks, baseUrl });
+    } else close(writer, name, state);
   }
   if (pre !== undefined) writer.lines(fenced(pre.text, pre.language));
   for (const table of tables) table.ignored = 0;
-  while (tables.length > 0) close(writer, "table", { tables, links, marks, baseUrl });
+  while (tables.length > 0) close(writer, "table", state);
   return { title: title === "" ? undefined : title, markdown: writer.result() };
 }
 
@@ -205,15 +186,7 @@ interface Open {
 }
 
 const inlineMarks: Readonly<Record<string, string>> = {
-  b: "**",
-  strong: "**",
-  i: "_",
-  em: "_",
-  code: "`",
-  kbd: "`",
-  samp: "`",
-  del: "~~",
-  s: "~~",
+  ...{ b: "**", strong: "**", i: "_", em: "_", code: "`", kbd: "`", samp: "`", del: "~~", s: "~~" },
 };
 const heading = /^h[1-6]$/;
 
@@ -352,7 +325,7 @@ function isHidden(attributes: ReadonlyMap<string, string>): boolean {
 function decodeEntities(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z][a-z0-9]{1,12}));?/gi, (whole, hex, decimal, name) => {
-    if (typeof name === "string") return named[name] ?? whole;
+    if (typeof name === "string") return named.get(name) ?? whole;
     const code = typeof hex === "string" ? Number.parseInt(hex, 16) : Number(decimal);
     const isCharacter = code >= 0x20 && code <= 0x10_ffff && !(code >= 0xd800 && code <= 0xdfff) && code !== 0x7f;
     return isCharacter ? String.fromCodePoint(code) : " ";

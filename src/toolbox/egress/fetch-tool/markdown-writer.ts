@@ -1,29 +1,3 @@
-/** Where text goes that is being read: paragraphs, in lists and quotes. */
-export interface MarkdownWriter {
-  /** Adds to the paragraph under way. Spaces are folded. */
-  text(text: string): void;
-  /** A place in the paragraph under way, for {@link wrap}. */
-  position(): number;
-  /** Puts something around what was added since `from`. Nothing happens when nothing was. */
-  wrap(from: number, around: (inner: string) => string): void;
-  lineBreak(): void;
-  /** Ends the paragraph, with `prefix` in front of it. */
-  endBlock(prefix?: string): void;
-  /** Writes lines as they are. */
-  lines(lines: readonly string[]): void;
-  openList(ordered: boolean): void;
-  openItem(): void;
-  closeList(): void;
-  openQuote(): void;
-  closeQuote(): void;
-  /** Collects what comes into one line of its own, until {@link endCell}. */
-  startCell(): void;
-  endCell(): string;
-  /** Too much was written: stop. */
-  isFull(): boolean;
-  result(): string;
-}
-
 type Container =
   | { readonly kind: "quote" }
   | { readonly kind: "list"; readonly ordered: boolean; count: number; fresh: boolean };
@@ -40,7 +14,10 @@ interface Paragraph {
   size: number;
 }
 
-export function createMarkdownWriter(): MarkdownWriter {
+/** Where text goes that is being read: paragraphs, in lists and quotes. */
+export type MarkdownWriter = ReturnType<typeof createMarkdownWriter>;
+
+export function createMarkdownWriter() {
   const out: string[] = [];
   const containers: Container[] = [];
   let ignored = 0;
@@ -88,6 +65,7 @@ export function createMarkdownWriter(): MarkdownWriter {
     last = { depth: containers.length, inList: containers.some((one) => one.kind === "list") };
     for (const [index, line] of lines.entries()) put(`${indent(index === 0)}${line}`.trimEnd());
   };
+  /** Ends the paragraph, with `prefix` in front of it. */
   const endBlock = (prefix = "") => {
     if (outer.length > 0) {
       if (!endsInSpace()) add(" ");
@@ -113,12 +91,15 @@ export function createMarkdownWriter(): MarkdownWriter {
   };
 
   return {
-    text(text) {
+    /** Adds to the paragraph under way. Spaces are folded. */
+    text(text: string): void {
       const folded = text.replace(/\s+/g, " ");
       add(endsInSpace() ? folded.trimStart() : folded);
     },
+    /** A place in the paragraph under way, for `wrap`. */
     position: () => paragraph.pieces.length,
-    wrap(from, around) {
+    /** Puts something around what was added since `from`. Nothing happens when nothing was. */
+    wrap(from: number, around: (inner: string) => string): void {
       const { pieces } = paragraph;
       let length = 0;
       for (let index = from; index < pieces.length; index++) {
@@ -136,13 +117,14 @@ export function createMarkdownWriter(): MarkdownWriter {
     },
     lineBreak: () => add(outer.length > 0 ? " " : "\n"),
     endBlock,
-    lines(lines) {
+    /** Writes lines as they are. */
+    lines(lines: readonly string[]): void {
       endBlock();
       if (outer.length > 0) add(`${lines.join(" ")} `);
       else write(lines);
     },
-    openList: (ordered) => open({ kind: "list", ordered, count: 0, fresh: false }),
-    openItem() {
+    openList: (ordered: boolean) => open({ kind: "list", ordered, count: 0, fresh: false }),
+    openItem(): void {
       endBlock();
       const list = containers.at(-1);
       if (list?.kind !== "list") return;
@@ -152,18 +134,20 @@ export function createMarkdownWriter(): MarkdownWriter {
     closeList: () => close("list"),
     openQuote: () => open({ kind: "quote" }),
     closeQuote: () => close("quote"),
-    startCell() {
+    /** Collects what comes into one line of its own, until `endCell`. */
+    startCell(): void {
       if (outer.length === 0) endBlock();
       outer.push(paragraph);
       paragraph = { pieces: [], size: 0 };
     },
-    endCell() {
+    endCell(): string {
       const text = take().replace(/\s+/g, " ").trim();
       paragraph = outer.pop() ?? paragraph;
       return text;
     },
+    /** Too much was written: stop. */
     isFull: () => size + paragraph.size > MAX_CHARS,
-    result() {
+    result(): string {
       endBlock();
       return out.join("\n").trim();
     },

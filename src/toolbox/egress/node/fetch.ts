@@ -1,11 +1,14 @@
+import type { IncomingMessage } from "node:http";
 import { Readable, type Transform } from "node:stream";
-import { createBrotliDecompress, createGunzip } from "node:zlib";
+import { pipeline } from "node:stream/promises";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { concat } from "../../../base/bytes.ts";
+import { PerdureError } from "../../../base/error.ts";
 import type { EgressRequest, EgressResponse } from "../../sandbox/sandbox.ts";
 import { createDeadline } from "../deadline.ts";
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../egress.ts";
 import { responseHeaders } from "../headers.ts";
 import type { Hop } from "../redirect.ts";
-import { ACCEPTED_ENCODINGS, readBody } from "./body.ts";
 import { reasonOf } from "./exchange.ts";
 import { follow, type RedirectMode } from "./follow.ts";
 
@@ -16,17 +19,17 @@ export async function fetchWhole(engine: Engine, start: Hop, request: EgressRequ
   const { limits } = engine;
   const deadline = createDeadline(limits.totalMs, request.signal);
   try {
-    const leave = await engine.admission.enter(deadline.signal);
+    const leave = await engine.enter(deadline.signal);
     try {
-      const options = { signal: deadline.signal, idleMs: limits.idleMs, encodings: ACCEPTED_ENCODINGS };
+      const options = { signal: deadline.signal, idleMs: limits.idleMs, redirect: "follow" } as const;
       const { message, hop } = await follow(engine, start, options);
       const status = message.statusCode ?? 0;
       const hasBody = hop.method !== "HEAD" && status !== 204 && status !== 304;
       try {
-        const { bytes, decoded } = await readBody(message, limits.responseBytes, hasBody);
-        const headers = responseHeaders(message.headers);
-        if (decoded) for (const name of ["content-encoding", "content-length"]) delete headers[name];
-        return { status, headers, url: hop.target.url.href, body: bytes };
+        const unpack = hasBody ? decoderOf(message) : undefined;
+        if (!hasBody) message.destroy();
+        const body = hasBody ? await readBody(message, limits.responseBytes, unpack) : new Uint8Array();
+        return { status, headers: headersOf(message, unpack), url: hop.target.url.href, body };
       } catch (thrown) {
         throw reasonOf(thrown, hop.target, deadline.signal);
       }
@@ -50,14 +53,12 @@ export async function fetchStream(
   const stop = () => ended.abort(deadline.signal.reason);
   deadline.signal.addEventListener("abort", stop, { once: true });
   if (deadline.signal.aborted) stop();
-  const options = { signal: ended.signal, idleMs: undefined, redirect, encodings: ACCEPTED_ENCODINGS };
   try {
-    const { message, hop } = await follow(engine, start, options);
+    const { message, hop } = await follow(engine, start, { signal: ended.signal, redirect });
     deadline.clear();
     const status = message.statusCode ?? 502;
-    const headers = responseHeaders(message.headers);
-    const unpack = decoderOf(headers["content-encoding"]);
-    if (unpack !== undefined) for (const name of ["content-encoding", "content-length"]) delete headers[name];
+    const unpack = decoderOf(message);
+    const headers = headersOf(message, unpack);
     const empty = hop.method === "HEAD" || withoutBody.has(status);
     if (empty) message.destroy();
     const cut = () => message.destroy(signal.reason instanceof Error ? signal.reason : undefined);
@@ -75,7 +76,60 @@ export async function fetchStream(
   }
 }
 
-function decoderOf(encoding: string | undefined): Transform | undefined {
-  if (encoding === "gzip") return createGunzip();
+/** The headers of a body in the form that they tell of: of one that was unpacked, they do not say how it was packed. */
+function headersOf(message: IncomingMessage, unpack: Transform | undefined): Record<string, string> {
+  const headers = responseHeaders(message.headers);
+  if (unpack !== undefined) for (const name of ["content-encoding", "content-length"]) delete headers[name];
+  return headers;
+}
+
+/**
+ * Reads a body to its end, decompressed. What is too large is given up as soon as that is known: a small body that
+ * unfolds into a large one costs no more than the limit.
+ * @throws PerdureError `limit` over `maxBytes`, `call_failed` for what cannot be decompressed
+ */
+async function readBody(message: IncomingMessage, maxBytes: number, unpack?: Transform): Promise<Uint8Array> {
+  const announced = Number(message.headers["content-length"] ?? 0);
+  if (announced > maxBytes) {
+    message.destroy();
+    throw tooLarge(maxBytes);
+  }
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const collect = async (source: AsyncIterable<Uint8Array>) => {
+    for await (const chunk of source) {
+      size += chunk.byteLength;
+      if (size > maxBytes) throw tooLarge(maxBytes);
+      chunks.push(chunk);
+    }
+  };
+  try {
+    await (unpack === undefined ? pipeline(message, collect) : pipeline(message, unpack, collect));
+  } catch (thrown) {
+    if (!isZlib(thrown)) throw thrown;
+    throw new PerdureError("call_failed", "The response could not be decompressed.", { cause: thrown });
+  }
+  return concat(chunks);
+}
+
+/** What unpacks a body; undefined for one that is not packed. */
+function decoderOf(message: IncomingMessage): Transform | undefined {
+  const encoding = (message.headers["content-encoding"] ?? "").toLowerCase().trim();
+  if (encoding.includes(",")) {
+    // Packed several times is how bombs are built.
+    message.destroy();
+    throw new PerdureError("call_failed", "The response is compressed more than once.");
+  }
+  if (encoding === "gzip" || encoding === "x-gzip") return createGunzip();
+  if (encoding === "deflate") return createInflate();
   return encoding === "br" ? createBrotliDecompress() : undefined;
+}
+
+function isZlib(thrown: unknown): boolean {
+  const code = typeof thrown === "object" && thrown !== null && "code" in thrown ? String(thrown.code) : "";
+  return code.startsWith("Z_") || code.startsWith("ERR__ERROR_");
+}
+
+function tooLarge(maxBytes: number): PerdureError {
+  return new PerdureError("limit", `The response is larger than ${maxBytes} bytes.`);
 }

@@ -3,7 +3,10 @@ import { isIP, type LookupFunction, type Socket } from "node:net";
 import { untilAborted } from "../../../base/abort.ts";
 import { PerdureError } from "../../../base/error.ts";
 import { addressKind, canonicalAddress } from "../address.ts";
-import type { Engine } from "../engine.ts";
+import { type EgressDecision, tell } from "../decision.ts";
+import type { Engine } from "../egress.ts";
+import type { Verdict } from "../policy.ts";
+import type { Target } from "../target.ts";
 
 /** What a host was resolved to, once, and all of it looked at. */
 export interface Pinned {
@@ -12,15 +15,37 @@ export interface Pinned {
   readonly lookup: LookupFunction;
 }
 
+/** What a decision is about. */
+export type About = Pick<EgressDecision, "via" | "method" | "url" | "hop">;
+
 /**
- * Resolves a host once and checks every answer.
- * @returns the reason to refuse it, as a text
- * @throws PerdureError `call_failed` for a name that cannot be resolved; the signal's reason
+ * Decides on a connection that the rules say `verdict` of, by what its host resolves to as well, and tells of it.
+ * @throws PerdureError `not_allowed`, `call_failed` for a name that cannot be resolved; the signal's reason
  */
-export async function pin(
-  engine: Pick<Engine, "policy" | "resolve">,
-  host: string,
-  port: number,
+export async function admit(
+  engine: Engine,
+  verdict: Verdict,
+  place: Pick<Target, "host" | "port">,
+  about: About,
+  signal: AbortSignal,
+): Promise<Pinned> {
+  const pinned = verdict.allowed ? await pin(engine, place, signal) : verdict.reason;
+  if (typeof pinned === "string") throw refusal(engine, about, pinned);
+  const { rule } = verdict as Extract<Verdict, { allowed: true }>;
+  tell(engine.onDecision, { ...about, allowed: true, rule, address: pinned.addresses[0] });
+  return pinned;
+}
+
+/** Tells that something is refused. @returns the error to throw */
+export function refusal(engine: Engine, about: About, reason: string): PerdureError {
+  tell(engine.onDecision, { ...about, allowed: false, reason });
+  return new PerdureError("not_allowed", reason);
+}
+
+/** Resolves a host once and checks every answer. @returns the reason to refuse it, as a text */
+async function pin(
+  engine: Engine,
+  { host, port }: Pick<Target, "host" | "port">,
   signal: AbortSignal,
 ): Promise<Pinned | string> {
   const addresses = addressKind(host) === undefined ? await resolveAll(engine, host, signal) : [host];
@@ -50,13 +75,9 @@ export function holdTo(socket: Socket, { addresses }: Pinned): void {
   });
 }
 
-async function resolveAll(
-  engine: Pick<Engine, "resolve">,
-  host: string,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
+async function resolveAll({ resolve }: Engine, host: string, signal: AbortSignal): Promise<readonly string[]> {
   try {
-    return await untilAborted((engine.resolve ?? systemResolve)(host), signal);
+    return await untilAborted((resolve ?? systemResolve)(host), signal);
   } catch (thrown) {
     signal.throwIfAborted();
     throw new PerdureError("call_failed", `The name ${host} could not be resolved.`, { cause: thrown });

@@ -4,12 +4,12 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { PerdureError } from "../../../base/error.ts";
 import { createDeadline } from "../deadline.ts";
-import { type EgressDecision, shownUrl, tell } from "../decision.ts";
-import type { Engine } from "../engine.ts";
+import { shownUrl } from "../decision.ts";
+import type { Engine } from "../egress.ts";
 import { guestHeaders, responseHeaders } from "../headers.ts";
 import { parseTarget } from "../target.ts";
 import { exchange } from "./exchange.ts";
-import { pin } from "./pin.ts";
+import { admit, refusal } from "./pin.ts";
 import { answerPlainly, refusalOf } from "./proxy-answer.ts";
 import { openTunnel } from "./tunnel.ts";
 
@@ -73,7 +73,7 @@ async function forward(engine: Engine, request: IncomingMessage, response: Serve
   response.once("close", () => left.abort(new PerdureError("disconnected", "The client of the proxy left.")));
   const deadline = createDeadline(limits.totalMs, left.signal);
   try {
-    const leave = await engine.admission.enter(deadline.signal);
+    const leave = await engine.enter(deadline.signal);
     try {
       const upstream = await send(engine, request, deadline.signal);
       // Packed as it came, so the limit is one of bytes on the wire.
@@ -99,19 +99,11 @@ async function send(engine: Engine, request: IncomingMessage, signal: AbortSigna
   const { limits } = engine;
   const method = (request.method ?? "GET").toUpperCase();
   const text = request.url ?? "";
-  const report = (rest: Pick<EgressDecision, "allowed" | "rule" | "reason" | "address">, url: URL | string) =>
-    tell(engine.onDecision, { via: "proxy", method, url: shownUrl(url), hop: 0, ...rest });
-  const refuse = (reason: string, url: URL | string) => {
-    report({ allowed: false, reason }, url);
-    return new PerdureError("not_allowed", reason);
-  };
+  const about = (url: URL | string) => ({ via: "proxy", method, url: shownUrl(url), hop: 0 }) as const;
   const target = parseTarget(text);
-  if ("fault" in target) throw refuse(target.fault, text);
+  if ("fault" in target) throw refusal(engine, about(text), target.fault);
   const verdict = engine.policy.request(target, method);
-  if (!verdict.allowed) throw refuse(verdict.reason, target.url);
-  const pinned = await pin(engine, target.host, target.port, signal);
-  if (typeof pinned === "string") throw refuse(pinned, target.url);
-  report({ allowed: true, rule: verdict.rule, address: pinned.addresses[0] }, target.url);
+  const pinned = await admit(engine, verdict, target, about(target.url), signal);
   const cleaned = guestHeaders(plain(request), { keepMethod: engine.keepMethod, ownEncoding: false });
   const headers = await engine.inject(target, cleaned);
   const hasBody = request.headers["content-length"] !== undefined || request.headers["transfer-encoding"] !== undefined;

@@ -2,17 +2,13 @@ import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { PerdureError } from "../../../base/error.ts";
 import { createDeadline } from "../deadline.ts";
-import { tell } from "../decision.ts";
-import type { Engine } from "../engine.ts";
-import { hostAndPort, parseTarget } from "../target.ts";
+import type { Engine } from "../egress.ts";
+import { hostAndPort, parseTarget, type Target } from "../target.ts";
 import { reasonOf } from "./exchange.ts";
-import { holdTo, pin, type Pinned } from "./pin.ts";
+import { admit, holdTo, type Pinned, refusal } from "./pin.ts";
 import { answerPlainly, refusalOf } from "./proxy-answer.ts";
 
-interface Endpoint {
-  readonly host: string;
-  readonly port: number;
-}
+type Endpoint = Pick<Target, "host" | "port">;
 
 /**
  * Answers a CONNECT. What goes through a tunnel is not seen: the host and port are decided, the address is pinned, and
@@ -30,8 +26,16 @@ export async function openTunnel(
   const deadline = createDeadline(limits.totalMs, left.signal);
   let leave = () => {};
   try {
-    leave = await engine.admission.enter(deadline.signal);
-    const { endpoint, pinned } = await decide(engine, request.url ?? "", deadline.signal);
+    leave = await engine.enter(deadline.signal);
+    const authority = request.url ?? "";
+    const endpoint = readAuthority(authority);
+    if (endpoint === undefined) {
+      const reason = "CONNECT needs a host and a port, such as example.com:443.";
+      throw refusal(engine, about(authority.slice(0, 300)), reason);
+    }
+    const { host, port } = endpoint;
+    const shown = about(hostAndPort(host, port));
+    const pinned = await admit(engine, engine.policy.tunnel(host, port), endpoint, shown, deadline.signal);
     const server = await dial(endpoint, pinned, deadline.signal);
     if (client.destroyed) {
       server.destroy();
@@ -51,28 +55,7 @@ export async function openTunnel(
   }
 }
 
-async function decide(
-  engine: Engine,
-  authority: string,
-  signal: AbortSignal,
-): Promise<{ endpoint: Endpoint; pinned: Pinned }> {
-  const refuse = (reason: string) => {
-    tell(engine.onDecision, { ...shown(authority.slice(0, 300)), allowed: false, reason });
-    return new PerdureError("not_allowed", reason);
-  };
-  const endpoint = readAuthority(authority);
-  if (endpoint === undefined) throw refuse("CONNECT needs a host and a port, such as example.com:443.");
-  const verdict = engine.policy.tunnel(endpoint.host, endpoint.port);
-  if (!verdict.allowed) throw refuse(verdict.reason);
-  const pinned = await pin(engine, endpoint.host, endpoint.port, signal);
-  if (typeof pinned === "string") throw refuse(pinned);
-  const [address] = pinned.addresses;
-  const where = shown(hostAndPort(endpoint.host, endpoint.port));
-  tell(engine.onDecision, { ...where, allowed: true, rule: verdict.rule, ...(address !== undefined && { address }) });
-  return { endpoint, pinned };
-}
-
-function shown(url: string) {
+function about(url: string) {
   return { via: "tunnel", method: "CONNECT", url, hop: 0 } as const;
 }
 
