@@ -10,3 +10,20 @@ export function concat(chunks: readonly Uint8Array[]): Uint8Array {
   }
   return whole;
 }
+
+/** As many bytes as a call may have arguments, safely; divisible by 3, so that the pieces join. */
+const BASE64_CHUNK = 24_576;
+
+/** Bytes as base64. */
+export function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += BASE64_CHUNK) {
+    text += btoa(String.fromCharCode(...bytes.subarray(at, at + BASE64_CHUNK)));
+  }
+  return text;
+}
+
+/** @throws when it is no base64 */
+export function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}

@@ -13,3 +13,19 @@ export class InOrder {
     await this.#last;
   }
 }
+
+/** The same, of what is given with the same key. */
+export class InOrderByKey<KEY> {
+  readonly #last = new Map<KEY, Promise<unknown>>();
+
+  run<T>(key: KEY, work: () => Promise<T>): Promise<T> {
+    const mine = (this.#last.get(key) ?? Promise.resolve()).then(work);
+    const ended = mine
+      .catch(() => {})
+      .then(() => {
+        if (this.#last.get(key) === ended) this.#last.delete(key);
+      });
+    this.#last.set(key, ended);
+    return mine;
+  }
+}

@@ -1,5 +1,6 @@
-import { jsonSchema, tool, type ToolSet } from "ai";
+import { tool, type ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
+import { objectInput } from "../base/object-input.ts";
 import { firstChars } from "../message/cut-value.ts";
 import { isRecord } from "../base/json.ts";
 import { askProvider, textFrom, WORK_MS } from "./ask-provider.ts";
@@ -28,6 +29,7 @@ const MAX_QUERY_CHARS = 1_000;
 
 const label = { type: "string", description: "The name of the block." } as const;
 const key = { type: "string", description: "The key of the entry." } as const;
+const keyed = objectInput<unknown>(["label", "key"], { label, key });
 
 /**
  * Tools with which a model uses the blocks; only those that some block has use for. Their descriptions name no block, so
@@ -50,21 +52,16 @@ function setContext(blocks: ToolBlocks) {
     description:
       "Writes to a writable context block, to remember something. It is kept when the conversation moves on. " +
       "Write facts, briefly; correct what is there instead of repeating it.",
-    inputSchema: jsonSchema<unknown>({
-      type: "object",
-      properties: {
-        label,
-        content: { type: "string", description: "The text." },
-        action: {
-          type: "string",
-          enum: ["replace", "append"],
-          description: "replace: the text is all that the block holds then (default). append: it is added at the end.",
-        },
-        key: { type: "string", description: "Which entry. Only for loadable and searchable blocks." },
-        description: { type: "string", description: "What the entry is about, for the list of a loadable block." },
+    inputSchema: objectInput<unknown>(["label", "content"], {
+      label,
+      content: { type: "string", description: "The text." },
+      action: {
+        type: "string",
+        enum: ["replace", "append"],
+        description: "replace: the text is all that the block holds then (default). append: it is added at the end.",
       },
-      required: ["label", "content"],
-      additionalProperties: false,
+      key: { type: "string", description: "Which entry. Only for loadable and searchable blocks." },
+      description: { type: "string", description: "What the entry is about, for the list of a loadable block." },
     }),
     execute: async (input: unknown, { idempotencyKey }: CallOptions) => {
       const given = argumentsOf(input);
@@ -87,7 +84,7 @@ function setContext(blocks: ToolBlocks) {
 function loadContext(blocks: ToolBlocks) {
   return tool({
     description: "Reads the text behind a key of a loadable context block.",
-    inputSchema: keyed(),
+    inputSchema: keyed,
     execute: async (input: unknown, { toolCallId, idempotencyKey }: CallOptions) => {
       const given = argumentsOf(input);
       const definition = blockOf(blocks, given, canLoad, "can be loaded from");
@@ -107,7 +104,7 @@ function unloadContext(blocks: ToolBlocks) {
     description:
       "Says that a text which load_context gave is not needed any more. It leaves the conversation when that is " +
       "compacted next; the block keeps it.",
-    inputSchema: keyed(),
+    inputSchema: keyed,
     execute: async (input: unknown) => {
       const given = argumentsOf(input);
       const { label } = blockOf(blocks, given, canLoad, "can be loaded from");
@@ -128,11 +125,9 @@ function unloadContext(blocks: ToolBlocks) {
 function searchContext(blocks: ToolBlocks) {
   return tool({
     description: `Looks through a searchable context block. Gives the ${MAX_HITS} entries that fit best.`,
-    inputSchema: jsonSchema<unknown>({
-      type: "object",
-      properties: { label, query: { type: "string", description: "What to look for." } },
-      required: ["label", "query"],
-      additionalProperties: false,
+    inputSchema: objectInput<unknown>(["label", "query"], {
+      label,
+      query: { type: "string", description: "What to look for." },
     }),
     execute: async (input: unknown) => {
       const given = argumentsOf(input);
@@ -161,15 +156,6 @@ function hitsOf(what: string, found: unknown): string | { readonly results: read
     return typeof given.key === "string" ? { key: given.key, content } : { content };
   });
   return results.length === 0 ? NOTHING : { results };
-}
-
-function keyed() {
-  return jsonSchema<unknown>({
-    type: "object",
-    properties: { label, key },
-    required: ["label", "key"],
-    additionalProperties: false,
-  });
 }
 
 function canLoad({ source }: Definition): boolean {

@@ -1,4 +1,5 @@
 import { PerdureError } from "../base/error.ts";
+import { InOrderByKey } from "../base/in-order.ts";
 import type { SessionStore } from "../store/session-store.ts";
 import { askProvider, textFrom, WORK_MS } from "./ask-provider.ts";
 import { type Definition, isKeyed, MAX_CONTENT_CHARS } from "./definition.ts";
@@ -29,7 +30,7 @@ export interface BlockWrite {
 const MAX_KEY_LENGTH = 512;
 
 /** Who writes to a block's provider waits for the one before: nothing is lost between its `get` and its `set`. */
-const writers = new WeakMap<SessionStore, Map<string, Promise<unknown>>>();
+const writers = new WeakMap<SessionStore, InOrderByKey<string>>();
 
 /**
  * Writes to a block, and to its provider if it has one. Resolves when that is done. Nothing is written when it rejects,
@@ -55,18 +56,10 @@ export async function writeBlock(
 }
 
 /** Runs `work` when all that came before for this block has ended. */
-async function inTurn<T>(host: SessionStore, label: string, work: () => Promise<T>): Promise<T> {
+function inTurn<T>(host: SessionStore, label: string, work: () => Promise<T>): Promise<T> {
   let labels = writers.get(host);
-  if (labels === undefined) writers.set(host, (labels = new Map()));
-  const before = labels.get(label) ?? Promise.resolve();
-  const mine = before.then(work, work);
-  const settled = mine.catch(() => {});
-  labels.set(label, settled);
-  try {
-    return await mine;
-  } finally {
-    if (labels.get(label) === settled) labels.delete(label);
-  }
+  if (labels === undefined) writers.set(host, (labels = new InOrderByKey()));
+  return labels.run(label, work);
 }
 
 async function writeSource(

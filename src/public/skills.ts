@@ -2,7 +2,7 @@
 export { SkillRegistry, type SkillRegistryOptions } from "../toolbox/skill/registry.ts";
 export { skillsForTurn, type TurnSkills } from "../toolbox/skill/for-turn.ts";
 export { createSkillTools, type ActivatedSkill, type ReadSkillResource } from "../toolbox/skill/tools.ts";
-export type { RunScriptInput } from "../toolbox/skill/run-tool.ts";
+export type { RunScriptInput } from "../toolbox/skill/tools.ts";
 export type { BucketObject, SkillBucket } from "../toolbox/skill/bucket-source.ts";
 export type { ManifestFile, SkillManifest } from "../toolbox/skill/manifest-source.ts";
 export type { SkillRunnerOptions } from "../toolbox/skill/runner.ts";

@@ -1,3 +1,4 @@
+import { toBase64 } from "../base/bytes.ts";
 import { PerdureError } from "../base/error.ts";
 import { readJson, writeJson } from "../wire/json.ts";
 
@@ -8,8 +9,6 @@ export const MAX_INPUT_DEPTH = 256;
 const PROTO_JSON = '"__proto__"';
 /** What is said of a value that {@link hasProtoField}. */
 export const PROTO_TEXT = 'has a field called "__proto__", which is not taken. Leave it out, or give it another name.';
-/** As many bytes as a call may have arguments, safely; divisible by 3, so that the pieces join. */
-const BASE64_CHUNK = 24_576;
 
 /**
  * What a tool returned as plain JSON, a copy. `undefined` is null, big integers are texts, maps are objects, sets are
@@ -65,12 +64,4 @@ function plain(this: unknown, key: string, value: unknown): unknown {
 
 function isNamed(map: ReadonlyMap<unknown, unknown>): map is ReadonlyMap<string, unknown> {
   return [...map.keys()].every((key) => typeof key === "string");
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += BASE64_CHUNK) {
-    text += btoa(String.fromCharCode(...bytes.subarray(at, at + BASE64_CHUNK)));
-  }
-  return text;
 }

@@ -1,7 +1,7 @@
+import { fromBase64 } from "../../base/bytes.ts";
 import { PerdureError } from "../../base/error.ts";
 import { loadAll, type SkillFolder } from "./load-all.ts";
 import { SKILL_FILE } from "./read-skill.ts";
-import { fromBase64 } from "./resource-path.ts";
 import type { SkillSource } from "./types.ts";
 
 /** One file of a bundled skill. */

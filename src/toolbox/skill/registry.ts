@@ -1,6 +1,5 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
-import { catalogOf } from "./catalog.ts";
 import type { Skill, SkillSet, SkillSource, SkillWarning } from "./types.ts";
 
 /** How a {@link SkillRegistry} reports. */
@@ -10,6 +9,14 @@ export interface SkillRegistryOptions {
 }
 
 const skillRegistryOptionsNames = namesOf<SkillRegistryOptions>()("onWarning");
+
+/** What the catalog may take of the prompt, in characters. */
+const MAX_CATALOG = 20_000;
+
+const intro = `# Skills
+
+Skills are instructions for certain tasks. Only their names and purposes are listed here. When a task fits one, call \`activate_skill\` with its name before you begin, and follow what it says.
+`;
 
 interface Loaded {
   readonly fingerprint: string;
@@ -107,4 +114,17 @@ function duplicate(source: SkillSource, { name }: Skill): SkillWarning {
 function reasonOf(thrown: unknown): string {
   const code: unknown = typeof thrown === "object" && thrown !== null && "code" in thrown ? thrown.code : undefined;
   return typeof code === "string" ? `(${code})` : errorText(thrown);
+}
+
+/** The skills for the prompt: a line for each; only the names of those that do not fit. Empty when there are none. */
+function catalogOf(skills: readonly Skill[]): string {
+  if (skills.length === 0) return "";
+  let text = intro;
+  const rest: string[] = [];
+  for (const { name, description } of skills) {
+    const line = `\n- ${name}: ${description}`;
+    if (rest.length === 0 && text.length + line.length <= MAX_CATALOG) text += line;
+    else rest.push(name);
+  }
+  return rest.length === 0 ? text : `${text}\n\nMore skills, without their purposes: ${rest.join(", ")}.`;
 }

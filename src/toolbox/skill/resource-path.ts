@@ -53,16 +53,3 @@ export function textOfBytes(bytes: Uint8Array): string | undefined {
     return undefined;
   }
 }
-
-const CHUNK = 0x8000;
-
-export function toBase64(bytes: Uint8Array): string {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += CHUNK) text += String.fromCharCode(...bytes.subarray(at, at + CHUNK));
-  return btoa(text);
-}
-
-/** @throws when it is no base64 */
-export function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-}

@@ -1,15 +1,8 @@
+import { fromBase64 } from "../../base/bytes.ts";
 import { errorText, PerdureError } from "../../base/error.ts";
-import type {
-  Capabilities,
-  Egress,
-  HostFunction,
-  Json,
-  Limits,
-  RunResult,
-  Sandbox,
-  SandboxFiles,
-} from "../sandbox/sandbox.ts";
-import { extensionOf, fromBase64, textOfBytes } from "./resource-path.ts";
+import { isRecord } from "../../base/json.ts";
+import type { Egress, HostFunction, Json, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
+import { extensionOf, textOfBytes } from "./resource-path.ts";
 import { ScriptOutput } from "./script-output.ts";
 import { callScriptTool, type ScriptTool } from "./script-tools.ts";
 import type { Skill, SkillScriptCall, SkillScriptResult } from "./types.ts";
@@ -62,8 +55,7 @@ export async function runFunction(
   const about = { name: skill.name, description: skill.description, metadata: skill.metadata };
   const call: HostFunction = async (args, host) => {
     const { name, args: given } = recordOf(args);
-    const value = await callScriptTool(rights.tools, name, given ?? null, host);
-    return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as Json);
+    return callScriptTool(rights.tools, name, given ?? null, host);
   };
   const keep: HostFunction = (args) => {
     const { name, base64 } = recordOf(args);
@@ -71,31 +63,22 @@ export async function runFunction(
     output.add(name, fromBase64(base64));
     return undefined;
   };
-  const can: Capabilities = {
-    tools: { skill_host: { call, output: keep } },
-    ...(rights.files !== undefined && { files: rights.files }),
-    ...(rights.network !== undefined && { network: rights.network }),
-  };
-  const limits: Partial<Limits> = {
-    wallMs: rights.timeoutMs,
-    cpuMs: Math.min(rights.timeoutMs, CPU_SHARE_MS),
-    toolBytes: 4 << 20,
-  };
+  const { timeoutMs, network } = rights;
   const result = await sandbox.run({
     language: "js",
     code: glue,
     input: { script, input: asJson(input), skill: about, files, tools: names, workspace: rights.files !== undefined },
     modules,
-    can,
-    limits,
-    ...(signal !== undefined && { signal }),
+    can: { tools: { skill_host: { call, output: keep } }, files: rights.files, network },
+    limits: { wallMs: timeoutMs, cpuMs: Math.min(timeoutMs, CPU_SHARE_MS), toolBytes: 4 << 20 },
+    signal,
   });
-  return resultOf(result, output, rights.timeoutMs);
+  return resultOf(result, output, timeoutMs);
 }
 
 /** The glue sends records, but a script may call what the glue calls. */
 function recordOf(args: Json): Readonly<Record<string, Json | undefined>> {
-  return typeof args === "object" && args !== null && !Array.isArray(args) ? (args as Record<string, Json>) : {};
+  return isRecord(args) ? (args as Record<string, Json>) : {};
 }
 
 function asJson(input: unknown): Json {

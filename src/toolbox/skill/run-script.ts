@@ -2,7 +2,8 @@ import { printedText } from "../sandbox/printed.ts";
 import type { BashMount } from "../sandbox/bash/file-calls.ts";
 import type { BashRunRequest, BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { MemoryFiles } from "../sandbox/memory-files.ts";
-import type { RunResult } from "../sandbox/sandbox.ts";
+import { shellWord } from "../sandbox/process/profile.ts";
+import type { HostFunction, RunResult } from "../sandbox/sandbox.ts";
 import { PerdureError } from "../../base/error.ts";
 import { extensionOf, textOfBytes } from "./resource-path.ts";
 import { failureText, type ScriptRights } from "./run-function.ts";
@@ -40,31 +41,28 @@ export async function runScript(
   ];
   const request: BashRunRequest = {
     language: python ? "python" : "bash",
-    code: python ? pythonCode(script) : `bash ${quoted(`/skill/${script}`)}`,
+    code: python ? pythonCode(script) : `bash ${shellWord(`/skill/${script}`)}`,
     cwd: "/skill",
     stdin: input,
     mounts,
     can: {
       files: { fs: root, mode: "read" },
       env: { SKILL: "/skill", OUTPUT: "/output", INPUT: "/input.json" },
-      ...(rights.network !== undefined && { network: rights.network }),
+      network: rights.network,
       ...(Object.keys(rights.tools).length > 0 && { tools: { tools: hostTools(rights) } }),
     },
     limits: { wallMs: rights.timeoutMs, outputBytes: 4 << 20 },
-    ...(signal !== undefined && { signal }),
+    signal,
   };
   return resultOf(await sandbox.run(request), output, returned, rights.timeoutMs);
 }
 
-function hostTools(rights: ScriptRights): NonNullable<NonNullable<BashRunRequest["can"]>["tools"]>[string] {
-  const entries = Object.keys(rights.tools).map((name) => [
-    name,
-    async (args: unknown, host: Parameters<typeof callScriptTool>[3]) => {
-      const value = await callScriptTool(rights.tools, name, (args ?? null) as never, host);
-      return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as never);
-    },
-  ]);
-  return Object.fromEntries(entries) as never;
+function hostTools({ tools }: ScriptRights): Record<string, HostFunction> {
+  const call =
+    (name: string): HostFunction =>
+    (args, host) =>
+      callScriptTool(tools, name, args ?? null, host);
+  return Object.fromEntries(Object.keys(tools).map((name) => [name, call(name)]));
 }
 
 function contextOf(skill: Skill, rights: ScriptRights): Record<string, unknown> {
@@ -81,10 +79,6 @@ async function filesOf(skill: Skill): Promise<MemoryFiles> {
   const files: Record<string, Uint8Array | string> = { "/SKILL.md": skill.instructions };
   for (const { path } of skill.resources) files[`/${path}`] = await skill.read(path);
   return new MemoryFiles({ files, maxBytes: MAX_SKILL_FILES, maxEntries: 5_000 });
-}
-
-function quoted(path: string): string {
-  return `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Calls `run(input, ctx)` where the script has such a function, and runs it as a program where it has none. */
@@ -140,11 +134,8 @@ async function resultOf(
       left.push(PerdureError.is(thrown) ? thrown.message : path);
     }
   }
-  const printed = {
-    stdout: printedText(result, "stdout", MAX_PRINTED),
-    stderr: printedText(result, "stderr", MAX_PRINTED),
-  };
-  const rest = { ...printed, ...(left.length > 0 && { logs: left }), artifacts: kept.list() };
+  const [stdout, stderr] = [printedText(result, "stdout", MAX_PRINTED), printedText(result, "stderr", MAX_PRINTED)];
+  const rest = { stdout, stderr, ...(left.length > 0 && { logs: left }), artifacts: kept.list() };
   if (result.status !== "ok") return { ok: false, error: failureText(result, timeoutMs), ...rest };
   const exitCode = result.exitCode ?? 0;
   if (exitCode !== 0) return { ok: false, error: `The script ended with exit code ${exitCode}.`, exitCode, ...rest };

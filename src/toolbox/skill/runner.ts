@@ -52,13 +52,9 @@ export function createSkillRunner(options: SkillRunnerOptions = {}): SkillScript
   if (!["read", "read-write", "none"].includes(workspace)) {
     throw new PerdureError("bad_config", `skills.runner: workspace must be "read", "read-write" or "none".`);
   }
-  const sees = workspaceInstance !== undefined && workspace !== "none";
-  const rights: ScriptRights = {
-    tools,
-    timeoutMs: timeout,
-    ...(network !== undefined && { network }),
-    ...(sees && { files: { fs: filesOf(workspaceInstance), mode: workspace } }),
-  };
+  const fs = workspaceInstance && filesOf(workspaceInstance);
+  const files = fs === undefined || workspace === "none" ? undefined : { fs, mode: workspace };
+  const rights: ScriptRights = { tools, timeoutMs: timeout, network, files };
   const extensions = [...functionExtensions, ...(options.bash === false ? [] : shellExtensions)];
   return {
     extensions,

@@ -1,5 +1,6 @@
+import { toBase64 } from "../../base/bytes.ts";
 import { PerdureError } from "../../base/error.ts";
-import { mediaTypeOf, resourcePath, textOfBytes, toBase64 } from "./resource-path.ts";
+import { mediaTypeOf, resourcePath, textOfBytes } from "./resource-path.ts";
 import type { SkillArtifact } from "./types.ts";
 
 /** What a script may leave behind. */

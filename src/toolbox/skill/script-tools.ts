@@ -6,10 +6,20 @@ import type { HostCall, Json } from "../sandbox/sandbox.ts";
 export type ScriptTool = Tool | ((args: unknown, call: { readonly signal: AbortSignal }) => unknown);
 
 /**
- * Calls a tool for a script. What it throws is the script's to read.
+ * Calls a tool for a script. What it throws is the script's to read, and what it returns is JSON by then.
  * @throws PerdureError `bad_input` for a tool that is not there, and for arguments that its schema refuses
  */
 export async function callScriptTool(
+  tools: Readonly<Record<string, ScriptTool>>,
+  name: unknown,
+  args: Json,
+  call: HostCall,
+): Promise<Json | undefined> {
+  const value = await run(tools, name, args, call);
+  return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as Json);
+}
+
+async function run(
   tools: Readonly<Record<string, ScriptTool>>,
   name: unknown,
   args: Json,

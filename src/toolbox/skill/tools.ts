@@ -1,12 +1,12 @@
 import type { Tool, ToolSet } from "ai";
+import { toBase64 } from "../../base/bytes.ts";
 import { durableTool } from "../../tool/define.ts";
 import { type Failed, placeOf, scriptsOf, skillOf } from "./find-skill.ts";
 import { nearest } from "../../base/nearest.ts";
 import type { SkillRegistry } from "./registry.ts";
-import { textOfBytes, toBase64 } from "./resource-path.ts";
-import { runSkillScriptTool } from "./run-tool.ts";
-import type { SkillScriptRunner } from "./types.ts";
-import { objectInput } from "../../tool/object-input.ts";
+import { textOfBytes } from "./resource-path.ts";
+import type { SkillScriptResult, SkillScriptRunner } from "./types.ts";
+import { objectInput } from "../../base/object-input.ts";
 
 const MAX_TEXT = 40_000;
 const MAX_BINARY = 200_000;
@@ -40,9 +40,7 @@ export function createSkillTools(registry: SkillRegistry, runner?: SkillScriptRu
     // Without its instructions a skill is forgotten: they stay when the window is cleared.
     activate_skill: durableTool(activateTool(registry, runner), { replay: "safe", keep: "always", ...room }),
     read_skill_resource: durableTool(readTool(registry), { replay: "safe", ...room }),
-    ...(runner !== undefined && {
-      run_skill_script: durableTool(runSkillScriptTool(registry, runner), { replay: "never", ...room }),
-    }),
+    ...(runner && { run_skill_script: durableTool(runTool(registry, runner), { replay: "never", ...room }) }),
   };
 }
 
@@ -115,4 +113,53 @@ function pageOf(text: string, offset: number): { text: string; note?: string } {
   const page = text.slice(from, from + MAX_TEXT);
   const end = from + page.length;
   return end < text.length ? { text: page, note: `Read on with offset ${end} of ${text.length}.` } : { text: page };
+}
+
+/** What the model says to `run_skill_script`. */
+export interface RunScriptInput {
+  readonly name?: string;
+  readonly script?: string;
+  readonly path?: string;
+  readonly input?: unknown;
+}
+
+const MAX_INPUT = 1_000_000;
+
+function runTool(registry: SkillRegistry, runner: SkillScriptRunner): Tool<RunScriptInput, SkillScriptResult | Failed> {
+  return {
+    description:
+      "Runs a script of a skill in a sandbox, with `input` as its input. Gives its result or output, and the files that it left.",
+    inputSchema: objectInput<RunScriptInput>([], {
+      name: { type: "string", description: "The name of the skill." },
+      script: { type: "string", description: "The script, such as scripts/format.ts." },
+      path: { type: "string", description: "Instead of both: skill/scripts/format.ts." },
+      input: { description: "Any JSON value that the script takes." },
+    }),
+    async execute(given, { abortSignal }) {
+      const script = given.script ?? given.path;
+      if (script === undefined) return { error: "Give `name` and `script`, or `path` as skill/scripts/file." };
+      const place = placeOf(registry, given.name, withFolder(registry, given.name, script));
+      if ("error" in place) return place;
+      const { skill, path } = place;
+      const scripts = scriptsOf(skill, runner);
+      if (!scripts.includes(path)) {
+        const there =
+          scripts.length === 0 ? "It has none that can be run." : `It has: ${nearest(path, scripts).join(", ")}.`;
+        return { error: `The skill "${skill.name}" has no script "${path}". ${there}` };
+      }
+      const input: unknown = given.input ?? null;
+      if (JSON.stringify(input).length > MAX_INPUT) {
+        return {
+          error: `\`input\` is longer than ${MAX_INPUT} characters as JSON. Put large data into a file of the workspace.`,
+        };
+      }
+      return runner.run({ skill, script: path, input, signal: abortSignal });
+    },
+  };
+}
+
+/** `format.ts` means `scripts/format.ts` where a skill was named. */
+function withFolder(registry: SkillRegistry, name: string | undefined, script: unknown): unknown {
+  if (typeof script !== "string" || name === undefined || script.includes("/")) return script;
+  return registry.get(name)?.resources.some((one) => one.path === script) === true ? script : `scripts/${script}`;
 }

@@ -3,10 +3,10 @@ import type { Tool } from "ai";
 import { PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { sharedBashSandbox } from "../sandbox/bash/bash-sandbox.ts";
-import { cleanPath } from "../sandbox/memory-files.ts";
+import { cleanPath } from "../sandbox/path.ts";
 import type { Egress, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import { durableTool } from "../../tool/define.ts";
-import { objectInput } from "../../tool/object-input.ts";
+import { objectInput } from "../../base/object-input.ts";
 
 /** How {@link createBashTool} runs commands. */
 export interface BashToolOptions {
@@ -81,13 +81,9 @@ export function createBashTool(
         language: "bash",
         code: input.command,
         cwd: input.cwd ?? "/",
-        can: {
-          files: { fs: files, mode: readOnly ? "read" : "read-write" },
-          ...(network !== undefined && { network }),
-          ...(env !== undefined && { env }),
-        },
+        can: { files: { fs: files, mode: readOnly ? "read" : "read-write" }, network, env },
         limits: { wallMs, outputBytes: PRINTED_BYTES },
-        ...(abortSignal !== undefined && { signal: abortSignal }),
+        signal: abortSignal,
       });
       if (result.status === "aborted") throw new PerdureError("agent_gone", "The command was stopped: the turn ended.");
       return outputOf(result, wallMs, maxOutput);
@@ -130,7 +126,7 @@ function faultOf(input: BashToolInput): string | undefined {
 
 async function faultOfPlace(files: SandboxFiles, cwd: string): Promise<string | undefined> {
   try {
-    const path = `/${cleanPath(cwd).join("/")}`;
+    const path = cleanPath(cwd);
     if (path === "/" || path === "/tmp") return undefined;
     const stat = await files.stat(path);
     if (stat?.type === "directory") return undefined;

@@ -5,7 +5,7 @@ import { deleteCell, listCells, readCell, writeCell } from "../../store/cell.ts"
 import { addBodyRef, dropBodyRef, insertBody, readBodyChunks, readBodyHead } from "../../store/file-body.ts";
 import type { FileMeta, FileRow } from "../../store/file.ts";
 import type { LargeFiles } from "./large-files.ts";
-import { posixError } from "./posix-error.ts";
+import { posixError } from "../sandbox/posix-error.ts";
 import { concat } from "../../base/bytes.ts";
 
 /** Files of up to this many bytes stand in their own row. */

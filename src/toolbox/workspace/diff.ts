@@ -1,4 +1,4 @@
-import { posixError } from "./posix-error.ts";
+import { posixError } from "../sandbox/posix-error.ts";
 
 /** Longer texts are not compared. */
 const MAX_DIFF_LINES = 10_000;

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
+import { InOrderByKey } from "../../base/in-order.ts";
 import type { AgentHost } from "../../port.ts";
 import { Bodies } from "./bodies.ts";
 import { blobFiles, type LargeFiles } from "./large-files.ts";
@@ -24,8 +25,8 @@ export interface SharedRealm extends Realm {
   readonly largeFiles: LargeFiles;
   /** Deletes what a crash left, the first time that this is called. */
   sweepOnce(): void;
-  /** Does `work` when all are done that came before it for the same path. */
-  inTurn<T>(path: string, work: () => Promise<T>): Promise<T>;
+  /** Changes of one file that others were quicker than. */
+  readonly turns: InOrderByKey<string>;
 }
 
 const realms = new WeakMap<WorkspaceHost, Map<string, SharedRealm>>();
@@ -61,13 +62,13 @@ export function realmOf(host: WorkspaceHost, ns: string, largeFiles: LargeFiles 
 function openRealm(host: WorkspaceHost, ns: string, largeFiles = blobFiles(host)): SharedRealm {
   const versions = new Versions(host, ns);
   const bodies = new Bodies(host, ns, largeFiles);
-  const tree = new Tree(host, ns, versions, bodies, (change) => {
+  const changed = (change: WorkspaceChange) => {
     for (const listener of listenersOf(host, ns)) listener(change);
-  });
+  };
+  const tree = new Tree({ host, ns, versions, bodies, changed });
   let isSwept = false;
-  const turns = new Map<string, Promise<unknown>>();
   return {
-    ...{ host, ns, versions, bodies, tree, largeFiles },
+    ...{ host, ns, versions, bodies, tree, largeFiles, turns: new InOrderByKey<string>() },
     sweepOnce() {
       if (isSwept) return;
       isSwept = true;
@@ -75,16 +76,6 @@ function openRealm(host: WorkspaceHost, ns: string, largeFiles = blobFiles(host)
       // What cannot be deleted now is found again in the next life.
       swept.catch(() => {});
       host.keepAwake(swept).catch(() => {});
-    },
-    inTurn<T>(path: string, work: () => Promise<T>): Promise<T> {
-      const mine = (turns.get(path) ?? Promise.resolve()).then(work);
-      const ended = mine
-        .catch(() => {})
-        .then(() => {
-          if (turns.get(path) === ended) turns.delete(path);
-        });
-      turns.set(path, ended);
-      return mine;
     },
   };
 }

@@ -1,10 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
+import { ByteFiles } from "./byte-files.ts";
 import { callWorkspace, operationNames, type WorkspaceOperation } from "./serve.ts";
-import { collectStream, streamOf } from "./text.ts";
 import type { WorkspaceFiles } from "./types.ts";
 
-/** Larger streams are not sent. */
-const MAX_STREAM_BYTES = 100_000_000;
 const MAX_TRIES = 20;
 
 /**
@@ -23,7 +21,7 @@ export interface RemoteWorkspace extends Pick<WorkspaceFiles, Passed> {} // oxli
  * The files of somebody else, with all methods of a workspace but points: a child that works in its parent's files has
  * one. Every method is a call.
  */
-export class RemoteWorkspace implements WorkspaceFiles {
+export class RemoteWorkspace extends ByteFiles implements WorkspaceFiles {
   readonly #call: WorkspaceCall;
 
   static {
@@ -39,16 +37,8 @@ export class RemoteWorkspace implements WorkspaceFiles {
 
   /** @param call may be slow and may reject */
   constructor(call: WorkspaceCall) {
+    super();
     this.#call = call;
-  }
-
-  async readFileStream(path: string): Promise<ReadableStream<Uint8Array> | null> {
-    if (!(await this.exists(path))) return null;
-    return streamOf(await this.readFileBytes(path));
-  }
-
-  async writeFileStream(path: string, stream: ReadableStream<Uint8Array>): Promise<void> {
-    await this.writeFileBytes(path, await collectStream(stream, MAX_STREAM_BYTES));
   }
 
   /** As `Workspace.updateFile`: the other side only writes if nothing changed since `change` saw it. */
@@ -59,10 +49,6 @@ export class RemoteWorkspace implements WorkspaceFiles {
       if (after === null || (await this.#call("swapFile", [path, before, after])) === true) return;
     }
     throw new PerdureError("conflict", `${path} keeps being changed by others. Try again later.`);
-  }
-
-  async mv(from: string, to: string): Promise<void> {
-    await this.rename(from, to);
   }
 }
 

@@ -3,7 +3,7 @@ import type { AgentHost } from "../../port.ts";
 import { closeFilesSince, type FilePlace, type FileRow, filesOnlyAt, LIVE, reviveFiles } from "../../store/file.ts";
 import type { Bodies } from "./bodies.ts";
 import { unifiedDiff } from "./diff.ts";
-import { joinPath } from "./path.ts";
+import { joinPath } from "../sandbox/path.ts";
 import { decodeText } from "./text.ts";
 import type { Tree } from "./tree.ts";
 import type { PointChange, RestoreResult } from "./types.ts";

@@ -1,6 +1,6 @@
 import type { FileStat, SandboxFiles } from "../sandbox/sandbox.ts";
-import { joinPath, normalizePath } from "./path.ts";
-import { posixError, posixNameOf } from "./posix-error.ts";
+import { joinPath, normalizePath } from "../sandbox/path.ts";
+import { posixError, posixNameOf } from "../sandbox/posix-error.ts";
 import { concat } from "../../base/bytes.ts";
 import { textOf } from "./text.ts";
 

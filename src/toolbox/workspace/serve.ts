@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { isRecord } from "../../base/json.ts";
-import { posixError } from "./posix-error.ts";
+import { posixError } from "../sandbox/posix-error.ts";
 import type { WorkspaceFiles, WorkspaceLike } from "./types.ts";
 
 /** What somebody else may do with the files of an agent. */

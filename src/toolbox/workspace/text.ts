@@ -1,5 +1,5 @@
 import { concat } from "../../base/bytes.ts";
-import { posixError } from "./posix-error.ts";
+import { posixError } from "../sandbox/posix-error.ts";
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();

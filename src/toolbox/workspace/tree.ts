@@ -12,8 +12,18 @@ import {
   readFileRow,
 } from "../../store/file.ts";
 import type { Bodies, Content } from "./bodies.ts";
-import { isWithin, joinPath, linkTarget, MAX_HOPS, MAX_PATH, nameOf, parentOf, partsOf, ROOT } from "./path.ts";
-import { posixError } from "./posix-error.ts";
+import {
+  isWithin,
+  joinPath,
+  linkTarget,
+  MAX_HOPS,
+  MAX_PATH,
+  nameOf,
+  parentOf,
+  partsOf,
+  ROOT,
+} from "../sandbox/path.ts";
+import { posixError } from "../sandbox/posix-error.ts";
 import type { WorkspaceChange } from "./types.ts";
 import type { Counter, Versions } from "./versions.ts";
 
@@ -34,35 +44,30 @@ const rootRow: FileRow = {
   ...{ target: null, hash: null, content: null },
 };
 
+/** What a tree stands on. */
+interface TreeGround {
+  readonly host: Pick<AgentHost, "sql" | "tx" | "clock" | "afterTx">;
+  readonly ns: string;
+  readonly versions: Versions;
+  readonly bodies: Bodies;
+  /** Told after the commit. Must not throw. */
+  changed(change: WorkspaceChange): void;
+}
+
 /**
  * The entries of one namespace and what can be done to them, each as one transaction. A change to an entry that a point
  * needs ends it with the version of the change and puts the new one beside it; otherwise the row is written over. Paths
  * are normalised already.
  */
 export class Tree {
-  readonly #host: Pick<AgentHost, "sql" | "tx" | "clock" | "afterTx">;
-  readonly #ns: string;
-  readonly #versions: Versions;
-  readonly #bodies: Bodies;
-  readonly #changed: (change: WorkspaceChange) => void;
+  readonly #on: TreeGround;
 
-  /** @param changed is told after the commit. Must not throw. */
-  constructor(
-    host: Pick<AgentHost, "sql" | "tx" | "clock" | "afterTx">,
-    ns: string,
-    versions: Versions,
-    bodies: Bodies,
-    changed: (change: WorkspaceChange) => void,
-  ) {
-    this.#host = host;
-    this.#ns = ns;
-    this.#versions = versions;
-    this.#bodies = bodies;
-    this.#changed = changed;
+  constructor(ground: TreeGround) {
+    this.#on = ground;
   }
 
   lookup(path: string): FileRow | undefined {
-    return path === ROOT ? rootRow : readFileRow(this.#host, this.#ns, parentOf(path), nameOf(path));
+    return path === ROOT ? rootRow : readFileRow(this.#on.host, this.#on.ns, parentOf(path), nameOf(path));
   }
 
   /** One query where there are no symlinks: an entry is only there when all above it are directories. @throws `ELOOP`, `ENOTDIR` */
@@ -101,19 +106,19 @@ export class Tree {
   }
 
   below(dir: string): FileMeta[] {
-    return filesBelow(this.#host, this.#ns, { dir, limit: LIVE });
+    return filesBelow(this.#on.host, this.#on.ns, { dir, limit: LIVE });
   }
 
   /** Writes a file. @param unless is asked in the same transaction, with what stands there: true means not to write. */
   putFile(path: string, content: Content, unless?: (row: FileRow | undefined) => boolean): boolean {
-    return this.#host.tx(() => {
+    return this.#on.host.tx(() => {
       const { path: at, row } = this.find(path, true);
       if (row?.kind === "directory") throw posixError("EISDIR", `${path} is a directory.`);
       if (unless?.(row) === true) return false;
       this.#makeParents(at);
-      const held = this.#bodies.refer(content);
+      const held = this.#on.bodies.refer(content);
       this.put(at, row, {
-        ...{ kind: "file", mode: row?.mode ?? FILE_MODE, size: content.bytes.length, mtime: this.#host.clock.now() },
+        ...{ kind: "file", mode: row?.mode ?? FILE_MODE, size: content.bytes.length, mtime: this.#on.host.clock.now() },
         ...{ target: null, ...held },
       });
       this.tell(row === undefined ? "create" : "update", at, "file");
@@ -122,7 +127,7 @@ export class Tree {
   }
 
   makeDirectory(path: string, recursive: boolean): void {
-    this.#host.tx(() => {
+    this.#on.host.tx(() => {
       const { path: at, row } = this.find(path, true);
       if (row?.kind === "directory" && recursive) return;
       if (row !== undefined || this.lookup(path) !== undefined) throw posixError("EEXIST", `${path} is there already.`);
@@ -134,12 +139,12 @@ export class Tree {
   }
 
   link(target: string, path: string): void {
-    this.#host.tx(() => {
+    this.#on.host.tx(() => {
       const { path: at, row } = this.find(path, false);
       if (row !== undefined) throw posixError("EEXIST", `${path} is there already.`);
       this.#makeParents(at);
       this.put(at, undefined, {
-        ...{ kind: "symlink", mode: LINK_MODE, size: target.length, mtime: this.#host.clock.now() },
+        ...{ kind: "symlink", mode: LINK_MODE, size: target.length, mtime: this.#on.host.clock.now() },
         ...{ target, hash: null, content: null },
       });
       this.tell("create", at, "symlink");
@@ -147,7 +152,7 @@ export class Tree {
   }
 
   remove(path: string, recursive: boolean, force: boolean): void {
-    this.#host.tx(() => {
+    this.#on.host.tx(() => {
       const { path: at, row } = this.find(path, false);
       if (row === undefined) {
         if (force) return;
@@ -155,7 +160,7 @@ export class Tree {
       }
       if (row.kind === "directory") {
         if (recursive) this.dropAll(this.below(at));
-        else if (at !== ROOT && countFilesIn(this.#host, this.#ns, at) > 0)
+        else if (at !== ROOT && countFilesIn(this.#on.host, this.#on.ns, at) > 0)
           throw posixError("ENOTEMPTY", `${path} is a directory that is not empty. Delete it with recursive.`);
       }
       if (at === ROOT && !recursive)
@@ -166,7 +171,7 @@ export class Tree {
   }
 
   move(from: string, to: string): void {
-    this.#host.tx(() => {
+    this.#on.host.tx(() => {
       const { path: source, row } = this.need(from, false);
       const { path: target, row: old } = this.find(to, false);
       if (source === target) return;
@@ -184,7 +189,7 @@ export class Tree {
   }
 
   copy(from: string, to: string, recursive: boolean): void {
-    this.#host.tx(() => {
+    this.#on.host.tx(() => {
       const { path: source, row } = this.need(from, false);
       const { path: target, row: old } = this.find(to, row.kind === "file");
       if (source === target) return;
@@ -205,11 +210,11 @@ export class Tree {
 
   /** Changes what is said about an entry. */
   touch(path: string, change: { readonly mode?: number; readonly mtime?: number }): void {
-    this.#host.tx(() => {
+    this.#on.host.tx(() => {
       const { path: at, row } = this.need(path, true);
       if (at === ROOT) return;
       const mode = change.mode === undefined ? row.mode : change.mode & MODE_BITS;
-      this.#bodies.referAgain(row);
+      this.#on.bodies.referAgain(row);
       this.put(at, row, { ...row, mode, mtime: change.mtime ?? row.mtime });
       this.tell("update", at, row.kind);
     });
@@ -230,14 +235,14 @@ export class Tree {
     if (kind !== "directory" && old.kind === "directory") throw posixError("EISDIR", `${to} is a directory.`);
     if (kind !== "directory") return;
     if (old.kind !== "directory") throw posixError("ENOTDIR", `${to} is no directory.`);
-    if (target === ROOT || countFilesIn(this.#host, this.#ns, target) > 0)
+    if (target === ROOT || countFilesIn(this.#on.host, this.#on.ns, target) > 0)
       throw posixError("ENOTEMPTY", `${to} is a directory that is not empty.`);
   }
 
   #copyRow(row: FileMeta, target: string, old: FileRow | undefined): void {
-    const whole = readFileRow(this.#host, this.#ns, row.parent, row.name);
+    const whole = readFileRow(this.#on.host, this.#on.ns, row.parent, row.name);
     if (whole === undefined) return;
-    this.#bodies.referAgain(whole);
+    this.#on.bodies.referAgain(whole);
     this.put(target, old, whole);
   }
 
@@ -259,7 +264,7 @@ export class Tree {
 
   #putDirectory(path: string): void {
     this.put(path, undefined, {
-      ...{ kind: "directory", mode: DIRECTORY_MODE, size: 0, mtime: this.#host.clock.now() },
+      ...{ kind: "directory", mode: DIRECTORY_MODE, size: 0, mtime: this.#on.host.clock.now() },
       ...{ target: null, hash: null, content: null },
     });
   }
@@ -271,31 +276,31 @@ export class Tree {
     row: Omit<FileRow, "parent" | "name" | "since">,
   ): void {
     if (path.length > MAX_PATH) throw posixError("ENAMETOOLONG", `A path would have more than ${MAX_PATH} characters.`);
-    const { version, newest } = this.#versions.open();
+    const { version, newest } = this.#on.versions.open();
     const place = { parent: parentOf(path), name: nameOf(path) };
     const isKept = old !== undefined && old.since <= newest;
-    if (isKept) closeFileRow(this.#host, this.#ns, place.parent, place.name, version);
-    putFileRow(this.#host, this.#ns, { ...row, ...place, since: version });
-    if (old !== undefined && !isKept) this.#bodies.release([old.hash]);
+    if (isKept) closeFileRow(this.#on.host, this.#on.ns, place.parent, place.name, version);
+    putFileRow(this.#on.host, this.#on.ns, { ...row, ...place, since: version });
+    if (old !== undefined && !isKept) this.#on.bodies.release([old.hash]);
   }
 
   /** Deletes entries, in the caller's transaction. */
   dropAll(rows: Iterable<FileMeta>): void {
     let counter: Counter | undefined;
-    for (const row of rows) this.drop(row, (counter ??= this.#versions.open()));
+    for (const row of rows) this.drop(row, (counter ??= this.#on.versions.open()));
   }
 
   /** Deletes an entry, in the caller's transaction. */
-  drop(row: FileMeta, { version, newest }: Counter = this.#versions.open()): void {
-    if (row.since <= newest) return closeFileRow(this.#host, this.#ns, row.parent, row.name, version);
-    deleteFileRow(this.#host, this.#ns, row.parent, row.name);
-    this.#bodies.release([row.hash]);
+  drop(row: FileMeta, { version, newest }: Counter = this.#on.versions.open()): void {
+    if (row.since <= newest) return closeFileRow(this.#on.host, this.#on.ns, row.parent, row.name, version);
+    deleteFileRow(this.#on.host, this.#on.ns, row.parent, row.name);
+    this.#on.bodies.release([row.hash]);
   }
 
   /** Listeners hear of it once the transaction under way is committed. */
   tell(type: WorkspaceChange["type"], path: string, kind: FileKind): void {
-    this.#host.afterTx((committed) => {
-      if (committed) this.#changed({ type, path, kind });
+    this.#on.host.afterTx((committed) => {
+      if (committed) this.#on.changed({ type, path, kind });
     });
   }
 }

@@ -44,11 +44,9 @@ export interface WorkspaceFiles extends SandboxFiles, WorkspaceLike {
   readFileStream(path: string): Promise<ReadableStream<Uint8Array> | null>;
   /** Writes a whole file: after a crash it is the old one or the new one. Missing directories are made. */
   writeFile(path: string, content: string): Promise<void>;
-  writeFileBytes(path: string, bytes: Uint8Array): Promise<void>;
   /** Reads to the end of `stream`, then writes as one. Rejects with `EFBIG`, and cancels, when it is too long. */
   writeFileStream(path: string, stream: ReadableStream<Uint8Array>): Promise<void>;
   appendFile(path: string, text: string): Promise<void>;
-  appendFileBytes(path: string, bytes: Uint8Array): Promise<void>;
   exists(path: string): Promise<boolean>;
   /** What a directory holds, by name. */
   readDir(path: string, options?: PageOptions): Promise<readonly WorkspaceEntry[]>;

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { isRecord } from "../../base/json.ts";
 import type { AgentHost } from "../../port.ts";
 import type { LargeFiles } from "./large-files.ts";
@@ -23,10 +23,9 @@ export interface WorkspaceOptions {
   readonly onChange?: WorkspaceListener;
 }
 
-const optionNames: OptionNames<WorkspaceOptions> = {
-  ...{ host: true, namespace: true, inlineLimit: true, largeFiles: true, maxFileBytes: true, maxPoints: true },
-  onChange: true,
-};
+const optionNames = namesOf<WorkspaceOptions>()(
+  "host namespace inlineLimit largeFiles maxFileBytes maxPoints onChange",
+);
 
 /** @throws PerdureError `bad_config` for names that no option has, and for a workspace of no agent */
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {

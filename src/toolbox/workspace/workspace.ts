@@ -1,18 +1,18 @@
 import { PerdureError } from "../../base/error.ts";
 import { countFiles, deleteFilesIn, type FileMeta, type FileRow, filesBelow, filesIn, LIVE } from "../../store/file.ts";
 import type { AgentHost } from "../../port.ts";
-import { unifiedDiff } from "./diff.ts";
+import { ByteFiles, MAX_FILE_BYTES } from "./byte-files.ts";
 import { keptIn, type KeptFiles } from "./kept-files.ts";
 import type { LargeFiles } from "./large-files.ts";
-import { joinPath, nameOf, normalizePath, parentOf, ROOT } from "./path.ts";
+import { joinPath, nameOf, normalizePath, parentOf, ROOT } from "../sandbox/path.ts";
 import { compileGlob } from "./pattern.ts";
 import { checkWorkspaceOptions, type WorkspaceOptions } from "./workspace-options.ts";
-import { posixError, posixNameOf } from "./posix-error.ts";
+import { posixError, posixNameOf } from "../sandbox/posix-error.ts";
 import { checkNamespace, listenersOf, realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
 import { diffVersions, restoreTo, sameBytes, versionOf } from "./restore.ts";
 import { sortInPieces } from "./sort-in-pieces.ts";
 import { concat } from "../../base/bytes.ts";
-import { collectStream, encodeText, streamOf, textOf, tooLarge } from "./text.ts";
+import { encodeText, textOf, tooLarge } from "./text.ts";
 import type {
   PageOptions,
   PointChange,
@@ -25,7 +25,6 @@ import type {
 
 /** Larger files do not stand in the agent's database. */
 const INLINE_LIMIT = 1_500_000;
-const MAX_FILE_BYTES = 100_000_000;
 const MAX_POINTS = 200;
 /** How many entries are looked at before others have their turn. */
 const GLOB_PAGE = 500;
@@ -39,7 +38,7 @@ const MAX_TRIES = 20;
  * of the whole tree to messages. Making one costs nothing: no query, no write. A change is committed when its method
  * resolves; small writes before it returns.
  */
-export class Workspace implements WorkspaceFiles {
+export class Workspace extends ByteFiles implements WorkspaceFiles {
   readonly #host: AgentHost;
   readonly #ns: string;
   readonly #largeFiles: LargeFiles | undefined;
@@ -50,6 +49,7 @@ export class Workspace implements WorkspaceFiles {
 
   /** @throws PerdureError `bad_config` for options that cannot work */
   constructor(options: WorkspaceOptions) {
+    super();
     checkWorkspaceOptions(options);
     this.#host = options.host;
     this.#ns = checkNamespace(options.namespace ?? "main");
@@ -77,6 +77,10 @@ export class Workspace implements WorkspaceFiles {
     return () => void listeners.delete(listener);
   }
 
+  protected override get maxFileBytes(): number {
+    return this.#maxFileBytes;
+  }
+
   async readFile(path: string): Promise<string | null> {
     const row = this.#file(path);
     return row === undefined ? null : textOf(path, await this.#realm.bodies.read(row));
@@ -88,27 +92,8 @@ export class Workspace implements WorkspaceFiles {
     return this.#realm.bodies.read(row);
   }
 
-  async readFileStream(path: string): Promise<ReadableStream<Uint8Array> | null> {
-    const row = this.#file(path);
-    if (row === undefined) return null;
-    return streamOf(await this.#realm.bodies.read(row));
-  }
-
-  async writeFile(path: string, content: string): Promise<void> {
-    await this.writeFileBytes(path, encodeText(content));
-  }
-
   async writeFileBytes(path: string, bytes: Uint8Array): Promise<void> {
     await this.#write(normalizePath(path), bytes);
-  }
-
-  async writeFileStream(path: string, stream: ReadableStream<Uint8Array>): Promise<void> {
-    const at = normalizePath(path);
-    await this.#write(at, await collectStream(stream, this.#maxFileBytes));
-  }
-
-  async appendFile(path: string, text: string): Promise<void> {
-    await this.appendFileBytes(path, encodeText(text));
   }
 
   async appendFileBytes(path: string, bytes: Uint8Array): Promise<void> {
@@ -125,10 +110,6 @@ export class Workspace implements WorkspaceFiles {
       const text = change(old === undefined ? null : textOf(path, old));
       return text === null ? undefined : encodeText(text);
     });
-  }
-
-  async exists(path: string): Promise<boolean> {
-    return (await this.stat(path)) !== null;
   }
 
   async stat(path: string): Promise<WorkspaceEntry | null> {
@@ -191,10 +172,6 @@ export class Workspace implements WorkspaceFiles {
     this.#realm.tree.move(normalizePath(from), normalizePath(to));
   }
 
-  async mv(from: string, to: string): Promise<void> {
-    await this.rename(from, to);
-  }
-
   async cp(from: string, to: string, options: { readonly recursive?: boolean } = {}): Promise<void> {
     this.#realm.tree.copy(normalizePath(from), normalizePath(to), options.recursive === true);
   }
@@ -220,16 +197,6 @@ export class Workspace implements WorkspaceFiles {
   async utimes(path: string, mtimeMs: number): Promise<void> {
     if (!Number.isFinite(mtimeMs)) throw posixError("EINVAL", "A time is a number of milliseconds.");
     this.#realm.tree.touch(normalizePath(path), { mtime: Math.trunc(mtimeMs) });
-  }
-
-  async diff(pathA: string, pathB: string): Promise<string> {
-    const [a, b] = await Promise.all([pathA, pathB].map(async (path) => textOf(path, await this.readFileBytes(path))));
-    return unifiedDiff(a ?? "", b ?? "", { a: normalizePath(pathA), b: normalizePath(pathB) });
-  }
-
-  async diffContent(path: string, content: string): Promise<string> {
-    const at = normalizePath(path);
-    return unifiedDiff((await this.readFile(path)) ?? "", content, { a: at, b: at });
   }
 
   /** How much there is. */
@@ -357,7 +324,7 @@ export class Workspace implements WorkspaceFiles {
   async #update(path: string, change: (old: Uint8Array | undefined) => Uint8Array | undefined): Promise<void> {
     const at = normalizePath(path);
     if (await this.#tryUpdate(at, change)) return;
-    await this.#realm.inTurn(at, async () => {
+    await this.#realm.turns.run(at, async () => {
       for (let tries = 1; tries < MAX_TRIES; tries++) if (await this.#tryUpdate(at, change)) return;
       throw new PerdureError("conflict", `${path} keeps being changed by others. Try again later.`);
     });

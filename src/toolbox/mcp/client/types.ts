@@ -91,43 +91,35 @@ export interface McpServerInfo {
   readonly warnings: readonly string[];
 }
 
-/** A tool as its server describes it, within limits. */
-export interface McpTool {
+/** Something that a server describes. */
+interface McpDescribed {
   readonly serverId: string;
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
+}
+
+/** A tool as its server describes it, within limits. */
+export interface McpTool extends McpDescribed {
   readonly inputSchema: Readonly<Record<string, unknown>>;
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
 /** A prompt as its server describes it. */
-export interface McpPrompt {
-  readonly serverId: string;
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
+export interface McpPrompt extends McpDescribed {
   readonly arguments?: readonly unknown[];
 }
 
 /** A resource as its server describes it. */
-export interface McpResource {
-  readonly serverId: string;
+export interface McpResource extends McpDescribed {
   readonly uri: string;
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
   readonly mimeType?: string;
 }
 
 /** A family of resources. */
-export interface McpResourceTemplate {
-  readonly serverId: string;
+export interface McpResourceTemplate extends McpDescribed {
   readonly uriTemplate: string;
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
   readonly mimeType?: string;
 }
 

@@ -1,5 +1,4 @@
 import type {
-  OAuthClientInformationContext,
   OAuthClientMetadata,
   OAuthClientProvider,
   OAuthDiscoveryState,
@@ -14,9 +13,6 @@ import { deleteCell, readCell, writeCell } from "../../../store/cell.ts";
 import { type McpServerRecord, oauthKey } from "../client/server-record.ts";
 import type { McpOAuthProvider } from "./own-provider.ts";
 import { type Flow, newFlowState, readFlowState, saveFlow } from "./flows.ts";
-
-/** The app's own part, as the SDK takes it. */
-type OwnProvider = Partial<Pick<OAuthClientProvider, keyof McpOAuthProvider>>;
 
 /** What is stored of a sign-in at one server. */
 interface Credentials {
@@ -38,45 +34,37 @@ interface ProviderOptions {
   readonly redirect: (authUrl: string) => void;
 }
 
+/** What an app may decide in our place: its methods stand over ours. */
+const OWN_METHODS = [
+  ...(["clientInformation", "saveClientInformation", "tokens", "saveTokens", "addClientAuthentication"] as const),
+  ...(["dpop", "prepareTokenRequest", "scopeForRefresh", "validateResourceURL"] as const),
+];
+
 /** Keeps what signing in at a server needs in the agent's own cells, with a row for each person who is on the way. */
 export class CellOAuthProvider implements OAuthClientProvider {
   readonly #options: ProviderOptions;
   #verifier: string | undefined;
   readonly clientMetadataUrl?: string;
-  readonly addClientAuthentication?: NonNullable<OAuthClientProvider["addClientAuthentication"]>;
-  readonly dpop?: NonNullable<OAuthClientProvider["dpop"]>;
-  readonly prepareTokenRequest?: NonNullable<OAuthClientProvider["prepareTokenRequest"]>;
-  readonly scopeForRefresh?: NonNullable<OAuthClientProvider["scopeForRefresh"]>;
-  readonly validateResourceURL?: NonNullable<OAuthClientProvider["validateResourceURL"]>;
 
   constructor(options: ProviderOptions) {
     this.#options = options;
-    const own = this.#own ?? {};
-    const { record } = options;
+    const { record, own = {} } = options;
     const url = own.clientMetadataUrl ?? record.options.oauth?.clientMetadataUrl;
     if (url !== undefined) this.clientMetadataUrl = url;
     // Only what is there: the package looks whether a method exists.
-    if (own.addClientAuthentication !== undefined)
-      this.addClientAuthentication = own.addClientAuthentication.bind(own) as typeof own.addClientAuthentication;
-    if (own.dpop !== undefined) this.dpop = own.dpop.bind(own);
-    if (own.prepareTokenRequest !== undefined) this.prepareTokenRequest = own.prepareTokenRequest.bind(own);
-    if (own.scopeForRefresh !== undefined) this.scopeForRefresh = own.scopeForRefresh.bind(own);
-    if (own.validateResourceURL !== undefined) this.validateResourceURL = own.validateResourceURL.bind(own);
-  }
-
-  get #own(): OwnProvider | undefined {
-    return this.#options.own as OwnProvider | undefined;
+    for (const name of OWN_METHODS) {
+      const method: unknown = own[name];
+      if (typeof method === "function") Object.defineProperty(this, name, { value: method.bind(own) });
+    }
   }
 
   get redirectUrl(): string | URL | undefined {
-    const own = this.#own;
-    const { record } = this.#options;
+    const { record, own } = this.#options;
     return own !== undefined && "redirectUrl" in own ? own.redirectUrl : record.callbackUrl;
   }
 
   get clientMetadata(): OAuthClientMetadata {
-    const own = this.#own;
-    const { record, clientName } = this.#options;
+    const { record, clientName, own } = this.#options;
     if (own?.clientMetadata !== undefined) return own.clientMetadata;
     const { oauth } = record.options;
     const redirect = this.redirectUrl;
@@ -94,11 +82,8 @@ export class CellOAuthProvider implements OAuthClientProvider {
     return newFlowState(this.#options.record.id);
   }
 
-  clientInformation(context?: OAuthClientInformationContext) {
-    const own = this.#own;
-    const { record } = this.#options;
-    if (own?.clientInformation !== undefined) return own.clientInformation(context);
-    const { clientId, clientSecret, issuer } = record.options.oauth ?? {};
+  clientInformation(): StoredOAuthClientInformation | undefined {
+    const { clientId, clientSecret, issuer } = this.#options.record.options.oauth ?? {};
     const stored = this.#read().client;
     // The first server that it was shown to is the only one that ever sees it.
     if (clientId === undefined || (stored?.client_id === clientId && issuer === undefined)) return stored;
@@ -109,20 +94,15 @@ export class CellOAuthProvider implements OAuthClientProvider {
     };
   }
 
-  saveClientInformation(client: StoredOAuthClientInformation, context?: OAuthClientInformationContext) {
-    const own = this.#own;
-    if (own?.saveClientInformation !== undefined) return own.saveClientInformation(client, context);
+  saveClientInformation(client: StoredOAuthClientInformation): void {
     this.#write({ client });
   }
 
-  tokens(context?: OAuthClientInformationContext) {
-    const own = this.#own;
-    return own?.tokens === undefined ? this.#read().tokens : own.tokens(context);
+  tokens(): StoredOAuthTokens | undefined {
+    return this.#read().tokens;
   }
 
-  saveTokens(tokens: StoredOAuthTokens, context?: OAuthClientInformationContext) {
-    const own = this.#own;
-    if (own?.saveTokens !== undefined) return own.saveTokens(tokens, context);
+  saveTokens(tokens: StoredOAuthTokens): void {
     this.#write({ tokens });
   }
 
@@ -165,8 +145,7 @@ export class CellOAuthProvider implements OAuthClientProvider {
   }
 
   async invalidateCredentials(scope: "all" | "client" | "tokens" | "verifier" | "discovery"): Promise<void> {
-    const own = this.#own;
-    const { db, record } = this.#options;
+    const { db, record, own } = this.#options;
     await own?.invalidateCredentials?.(scope);
     if (scope === "verifier") return;
     const { [scope as keyof Credentials]: _gone, ...rest } = this.#read();

@@ -28,7 +28,7 @@ export async function answerCall(call: Call, scope: CallScope): Promise<unknown>
 async function fetchFor(call: FetchCall, { can, signal }: CallScope): Promise<unknown> {
   if (can.network === undefined) throw new PerdureError("not_allowed", "There is no network here.");
   const { url, method, headers, body } = call;
-  const got = await can.network.fetch(url, { method, headers, signal, ...(body !== undefined && { body }) });
+  const got = await can.network.fetch(url, { method, headers, signal, body });
   return { status: got.status, headers: { ...got.headers }, url: got.url, body: exactBytes(got.body) };
 }
 

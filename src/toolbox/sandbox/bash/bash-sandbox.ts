@@ -2,7 +2,7 @@ import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { LanePool } from "../lane-pool.ts";
 import { resolveLimits } from "../limits.ts";
-import { cleanPath } from "../memory-files.ts";
+import { cleanPath } from "../path.ts";
 import type { LimitName, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { answerCall, callErrorText, type CallScope, toolNames } from "./answer-call.ts";
 import type { BashMount } from "./file-calls.ts";

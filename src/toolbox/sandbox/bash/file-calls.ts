@@ -1,5 +1,6 @@
 import { PerdureError } from "../../../base/error.ts";
-import { cleanPath } from "../memory-files.ts";
+import { cleanPath, joinPath, linkTarget, MAX_HOPS, partsOf, ROOT } from "../path.ts";
+import { posixError } from "../posix-error.ts";
 import type { SandboxFiles } from "../sandbox.ts";
 import type { FileCall, FileOp } from "./protocol.ts";
 
@@ -12,7 +13,6 @@ export interface BashMount {
 }
 
 const writes: ReadonlySet<FileOp> = new Set(["write", "append", "mkdir", "rm", "rename", "symlink", "chmod", "utimes"]);
-const MAX_LINKS = 40;
 
 /**
  * Does one file call of a shell. What a mount does not allow is refused here, on the host, whatever the worker thinks.
@@ -25,9 +25,9 @@ export async function answerFileCall(
 ): Promise<unknown> {
   const mount = mounts[call.mount];
   if (mount === undefined) throw new PerdureError("bad_input", `ENOENT: no such mount, '${call.path}'`);
-  const path = `/${cleanPath(call.path).join("/")}`;
+  const path = cleanPath(call.path);
   if (writes.has(call.op) && mount.mode !== "read-write") {
-    throw new PerdureError("read_only", `EROFS: read-only file system, '${path}'`);
+    throw posixError("EROFS", `read-only file system, '${path}'`);
   }
   if (call.bytes !== undefined && call.bytes.length > maxFileBytes) throw tooLarge(path, maxFileBytes);
   const { fs } = mount;
@@ -54,7 +54,7 @@ export async function answerFileCall(
     case "rm":
       return fs.rm(path, { recursive: call.recursive === true, force: call.force === true });
     case "rename":
-      return fs.rename(path, `/${cleanPath(call.to ?? "").join("/")}`);
+      return fs.rename(path, cleanPath(call.to ?? ""));
     case "symlink":
       return fs.symlink(call.to ?? "", path);
     case "readlink":
@@ -82,31 +82,20 @@ function plainStat(stat: Awaited<ReturnType<SandboxFiles["stat"]>>): unknown {
 
 /** The path without links, as `realpath` prints it. */
 async function realPath(fs: SandboxFiles, path: string): Promise<string> {
-  let ahead = cleanPath(path);
-  let done: string[] = [];
-  let links = 0;
-  while (ahead.length > 0) {
+  let ahead = partsOf(path);
+  let done = ROOT;
+  for (let links = 0; ahead.length > 0;) {
     const [name = "", ...rest] = ahead;
-    ahead = rest;
-    if (name === "..") {
-      done.pop();
-      continue;
-    }
-    const here = `/${[...done, name].join("/")}`;
+    const here = joinPath(done, name);
     const stat = await fs.lstat(here);
-    if (stat === null) throw new PerdureError("not_found", `ENOENT: no such file or directory, realpath '${path}'`);
-    if (stat.type !== "symlink") {
-      done.push(name);
-      continue;
-    }
-    if (++links > MAX_LINKS) throw new PerdureError("bad_input", `ELOOP: too many links, realpath '${path}'`);
-    const target = await fs.readlink(here);
-    if (target.startsWith("/")) done = [];
-    ahead = [...target.split("/").filter((part) => part !== "" && part !== "."), ...ahead];
+    if (stat === null) throw posixError("ENOENT", `no such file or directory, realpath '${path}'`);
+    if (stat.type !== "symlink") [done, ahead] = [here, rest];
+    else if (++links > MAX_HOPS) throw posixError("ELOOP", `too many links, realpath '${path}'`);
+    else [done, ahead] = [ROOT, [...partsOf(linkTarget(here, await fs.readlink(here))), ...rest]];
   }
-  return `/${done.join("/")}`;
+  return done;
 }
 
 function tooLarge(path: string, maxFileBytes: number): PerdureError {
-  return new PerdureError("limit", `EFBIG: a shell reads and writes files of at most ${maxFileBytes} bytes, '${path}'`);
+  return posixError("EFBIG", `a shell reads and writes files of at most ${maxFileBytes} bytes, '${path}'`);
 }

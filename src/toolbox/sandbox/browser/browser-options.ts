@@ -75,25 +75,7 @@ export interface PageView {
 export type PageAction = "click" | "fill" | "press" | "select" | "hover";
 export type ReadFormat = "markdown" | "links" | "text";
 
-/** The pages of one session. Every method rejects with a `PerdureError` whose message is for the model. */
-export interface BrowserSession {
-  open(url: string, options: CallOptions & { readonly newPage: boolean }): Promise<PageView>;
-  snapshot(options: CallOptions): Promise<PageView>;
-  act(ref: string, action: PageAction, value: string | undefined, options: CallOptions): Promise<PageView>;
-  read(format: ReadFormat, options: CallOptions): Promise<PageView>;
-  screenshot(full: boolean, options: CallOptions): Promise<PageFile>;
-  pdf(options: CallOptions): Promise<PageFile>;
-  /** Closes one page, or all and the session. */
-  close(page: number | undefined): Promise<string>;
-}
-
 export interface CallOptions {
   readonly page: number | undefined;
   readonly signal: AbortSignal | undefined;
-}
-
-interface PageFile {
-  readonly page: number;
-  readonly url: string;
-  readonly bytes: Uint8Array;
 }

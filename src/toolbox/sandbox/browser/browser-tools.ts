@@ -5,7 +5,6 @@ import { currentOwner, type Owner } from "../../../base/owner.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { Probe } from "../sandbox.ts";
 import {
-  type BrowserSession,
   browserSettings,
   type BrowserToolsOptions,
   type CallOptions,
@@ -21,7 +20,8 @@ import {
   showFile,
   showPage,
 } from "./page-output.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import type { PagesOfSession } from "./node/browser-session.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 /** The tools of a browser, by name. Empty where there is no browser; no pictures without a workspace. */
 export type BrowserTools = Record<string, Tool>;
@@ -177,14 +177,14 @@ function closeTool(close: (page: number | undefined) => Promise<string>): Tool {
 function fileTools(
   options: BrowserToolsOptions,
   workspace: NonNullable<BrowserToolsOptions["workspace"]>,
-  session: () => Promise<BrowserSession>,
+  session: () => Promise<PagesOfSession>,
 ): BrowserTools {
   const folder = options.folder ?? "/browser";
   const fileTool = (
     description: string,
     properties: Readonly<Record<string, Property>>,
     type: { readonly mediaType: string; readonly ending: string },
-    make: (input: Input, call: CallOptions) => ReturnType<BrowserSession["pdf"]>,
+    make: (input: Input, call: CallOptions) => ReturnType<PagesOfSession["pdf"]>,
   ): Tool => {
     const made: Tool<Input, BrowserFileOutput | BrowserErrorOutput> = {
       description,

@@ -223,7 +223,7 @@ export class CodeRun {
         `"${name}" needs a person's approval, and this sandbox cannot wait for one. Call it directly, as a tool.`,
       );
     }
-    this.#questions.set(String(call), { reason, ...(waitMs !== undefined && { waitMs }) });
+    this.#questions.set(String(call), { reason, waitMs });
     return SUSPEND;
   }
 
@@ -263,24 +263,15 @@ export class CodeRun {
 
   #question(asked: OpenCall, snapshot: Uint8Array, { reason, waitMs }: NestedQuestion): ParkedCall {
     this.#questions.delete(String(asked.call));
-    const state = writeParkedState({
-      asked,
-      questions: Object.fromEntries(this.#questions),
-      logs: this.#logs,
-      snapshot,
-    });
+    const questions = Object.fromEntries(this.#questions);
+    const state = writeParkedState({ asked, questions, logs: this.#logs, snapshot });
     const input = asked.args ?? {};
     // Who is asked sees the code, but not what its variables hold: a reason alone would be a yes to anything.
     // Long texts in it are cut, each with a note, so that none of them hides what comes behind.
     const shown = JSON.stringify(cutValue(input, LONGEST_INPUT));
     const why = reason === undefined ? "" : ` (${cutText(reason, LONGEST_REASON)})`;
-    return park({
-      tool: asked.name,
-      input,
-      summary: `The code wants to call "${asked.name}"${why} with ${shown}`,
-      ...(waitMs !== undefined && { waitMs }),
-      state,
-    });
+    const summary = `The code wants to call "${asked.name}"${why} with ${shown}`;
+    return park({ tool: asked.name, input, summary, waitMs, state });
   }
 
   #output(output: ExecuteOutput): ExecuteOutput {

@@ -3,6 +3,7 @@ import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { isRecord } from "../../../base/json.ts";
 import { type DurableExecutionOptions, durableTool } from "../../../tool/define.ts";
+import { objectInput } from "../../../base/object-input.ts";
 import type { ParkedCall } from "../../../tool/park.ts";
 import { resolveLimits } from "../limits.ts";
 import { sharedQuickJsSandbox } from "../quickjs/create.ts";
@@ -18,6 +19,9 @@ export interface ExecuteInput {
   readonly code: string;
 }
 
+const inputSchema = objectInput<ExecuteInput>(["code"], {
+  code: { type: "string", description: "TypeScript or JavaScript: the body of an async function." },
+});
 const DEFAULT_DECLARATION_CHARS = 12_000;
 const LONGEST_CODE = 200_000;
 
@@ -47,31 +51,15 @@ export function createExecuteTool(options: ExecuteToolOptions): Tool<ExecuteInpu
   const describe = (): string => describeExecute(options, declareTools(catalogOf(toolsOf()), room));
   const made: Tool<ExecuteInput, ExecuteOutput | ParkedCall> = {
     description: typeof options.tools === "function" ? describe : describe(),
-    inputSchema: jsonSchema<ExecuteInput>(
-      {
-        type: "object",
-        properties: {
-          code: { type: "string", description: "TypeScript or JavaScript: the body of an async function." },
-        },
-        required: ["code"],
-        additionalProperties: false,
-      },
-      { validate: readInput },
-    ),
+    inputSchema: jsonSchema<ExecuteInput>(inputSchema.jsonSchema, { validate: readInput }),
     execute: async (input: ExecuteInput, handed: DurableExecutionOptions) => {
       const sandbox = options.sandbox ?? sharedQuickJsSandbox();
       const tools = toolsOf();
-      return new CodeRun({
-        options,
-        sandbox,
-        tools,
-        catalog: catalogOf(tools),
-        complete: isComplete(tools),
-        handed,
-      }).run(input.code);
+      const catalog = catalogOf(tools);
+      const { complete } = declareTools(catalog, room);
+      return new CodeRun({ options, sandbox, tools, catalog, complete, handed }).run(input.code);
     },
   };
-  const isComplete = (tools: Readonly<Record<string, Tool>>): boolean => declareTools(catalogOf(tools), room).complete;
   Object.defineProperty(made, executeKey, { value: true, enumerable: true });
   return durableTool(made, { replay: "never" });
 }

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
-import type { BundleLimits, PackageBench } from "./node/bench.ts";
+import type { BundleLimits, createBench } from "./node/bench.ts";
 import { checkPackages, type PackageList } from "./package-names.ts";
 
 /** Which packages code in the sandbox may import, and where they are. */
@@ -54,15 +54,15 @@ export function createPackageBundler(options: PackageBundlerOptions): PackageBun
     );
   }
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  let bench: PackageBench | undefined;
+  let bench: ReturnType<typeof createBench> | undefined;
   return {
     names: Object.keys(packages),
     async bundle(code, _language, own = {}) {
       const sources = [code, ...Object.values(own)];
       // Without one of these words nothing can be imported, and no process is needed.
       if (!sources.some((source) => /\b(?:import|require|export)\b/.test(source))) return { code, modules: own };
-      const { createBench } = await import("./node/bench.ts");
-      bench ??= createBench({ packages, store, limits });
+      const it = await import("./node/bench.ts");
+      bench ??= it.createBench(packages, store, limits);
       return { code, modules: { ...own, ...(await bench.bundle(code, own)) } };
     },
     async close() {

@@ -1,5 +1,6 @@
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
+import type { createJailer } from "./node/jailer.ts";
 import type { Language, Limits, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { type CheckoutBounds, DEFAULT_CHECKOUT, type FilesReport } from "./files-report.ts";
 
@@ -63,19 +64,6 @@ export type ProcessSettings = Required<Omit<ProcessSandboxOptions, "directory" |
     readonly checkout: CheckoutBounds;
   };
 
-/** What a probe found. */
-type Found =
-  | { readonly ok: true; readonly detail: string; readonly languages: readonly Language[] }
-  | { readonly ok: false; readonly missing: string };
-
-/** The part of a process sandbox that needs Node. */
-export interface Jailer {
-  probe(): Promise<Found>;
-  run(request: RunRequest): Promise<ProcessRunResult>;
-  /** Ends every run. */
-  dispose(): Promise<void>;
-}
-
 /** More room than a guest of the first tier has: these are whole programs. */
 const PROCESS_LIMITS: Partial<Limits> = { wallMs: 60_000, cpuMs: 60_000, memoryMB: 512 };
 const NOBODY = 65_534;
@@ -94,17 +82,17 @@ export function createProcessSandbox(options: ProcessSandboxOptions = {}): Proce
   refuseUnknown(options, processSandboxOptionsNames, "createProcessSandbox()");
   const settings = settingsOf(options);
   let languages = LANGUAGES;
-  let jailer: Promise<Jailer> | undefined;
+  let jailer: Promise<ReturnType<typeof createJailer>> | undefined;
   let disposed = false;
-  const open = (): Promise<Jailer> =>
-    (jailer ??= import("./node/jailer.ts").then(({ createJailer }) => createJailer(settings)));
+  const open = () => (jailer ??= import("./node/jailer.ts").then((it) => it.createJailer(settings)));
 
   const probe = async (): Promise<Probe> => {
     if (disposed) return { ok: false, missing: "This sandbox was disposed." };
     try {
       const found = await (await open()).probe();
-      if (found.ok) languages = found.languages;
-      return found.ok ? { ok: true, detail: found.detail } : { ok: false, missing: found.missing };
+      if (!("detail" in found)) return { ok: false, missing: found.missing };
+      ({ languages } = found);
+      return { ok: true, detail: found.detail };
     } catch {
       // The import itself: a platform without these modules.
       jailer = undefined;

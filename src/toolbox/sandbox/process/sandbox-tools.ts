@@ -5,7 +5,7 @@ import { durableTool } from "../../../tool/define.ts";
 import type { Egress, Limits, LogLine, RunRequest, Sandbox, SandboxFiles } from "../sandbox.ts";
 import type { FilesReport } from "./files-report.ts";
 import type { ProcessRunResult } from "./process-sandbox.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 /** What {@link createSandboxTools} is given. */
 export interface SandboxToolsOptions {
@@ -90,10 +90,7 @@ export function createSandboxTools(options: SandboxToolsOptions): {
       const usable = await options.sandbox.probe();
       if (!usable.ok) return { error: `Processes cannot be run here: ${usable.missing} Do it in another way.` };
       try {
-        const result = await options.sandbox.run({
-          ...request,
-          ...(abortSignal !== undefined && { signal: abortSignal }),
-        });
+        const result = await options.sandbox.run({ ...request, signal: abortSignal });
         return outputOf(result, options.maxOutputChars ?? OUTPUT_CHARS);
       } catch (thrown) {
         // What the model got wrong it can mend itself.
@@ -124,7 +121,8 @@ function describe({ workspace, mode, network }: SandboxToolsOptions): string {
 
 /** The request for what the model said, or what is wrong with it. */
 function requestOf(input: RunProcessInput, options: SandboxToolsOptions): RunRequest | string {
-  const { command, argv, cwd, stdin }: Record<keyof RunProcessInput, unknown> = { ...blank, ...input };
+  // Models send anything.
+  const { command, argv, cwd, stdin }: { readonly [NAME in keyof RunProcessInput]?: unknown } = input;
   if ((command === undefined) === (argv === undefined))
     return "Give `command` (for bash) or `argv` (words), and not both.";
   if (command !== undefined && (typeof command !== "string" || command.trim() === ""))
@@ -149,23 +147,10 @@ function requestOf(input: RunProcessInput, options: SandboxToolsOptions): RunReq
     language: words === undefined ? "bash" : "argv",
     code,
     limits: { ...options.limits, wallMs },
-    can: {
-      ...(workspace !== undefined && { files: { fs: workspace, mode } }),
-      ...(network !== undefined && { network }),
-      ...(env !== undefined && { env }),
-    },
-    ...(cwd !== undefined && { cwd }),
-    ...(stdin !== undefined && { stdin }),
+    can: { files: workspace && { fs: workspace, mode }, network, env },
+    ...{ cwd, stdin },
   };
 }
-
-const blank: Record<keyof RunProcessInput, unknown> = {
-  command: undefined,
-  argv: undefined,
-  cwd: undefined,
-  timeout_ms: undefined,
-  stdin: undefined,
-};
 
 function wordsOf(argv: unknown): readonly string[] | null {
   return Array.isArray(argv) && argv.length > 0 && argv.every((word) => typeof word === "string") ? argv : null;

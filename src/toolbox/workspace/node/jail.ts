@@ -1,8 +1,8 @@
 import { constants, type Stats } from "node:fs";
 import { lstat, mkdir, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
-import { nameOf, normalizePath, parentOf, ROOT } from "../path.ts";
-import { type PosixName, posixError, posixNameOf } from "../posix-error.ts";
+import { nameOf, normalizePath, parentOf, ROOT } from "../../sandbox/path.ts";
+import { type PosixName, posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 
 /** Opens no symlink: whoever puts one there in the last moment gains nothing. */
 export const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;

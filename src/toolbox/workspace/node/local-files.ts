@@ -4,15 +4,14 @@ import { constants, type Stats } from "node:fs";
 import * as fs from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { PerdureError } from "../../../base/error.ts";
-import { unifiedDiff } from "../diff.ts";
-import { isWithin, joinPath, linkTarget, nameOf, normalizePath, parentOf, partsOf, ROOT } from "../path.ts";
+import { ByteFiles, MAX_FILE_BYTES } from "../byte-files.ts";
+import { isWithin, joinPath, linkTarget, nameOf, normalizePath, parentOf, partsOf, ROOT } from "../../sandbox/path.ts";
 import { compileGlob } from "../pattern.ts";
-import { posixError, posixNameOf } from "../posix-error.ts";
-import { collectStream, encodeText, streamOf, textOf, tooLarge } from "../text.ts";
+import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
+import { encodeText, textOf, tooLarge } from "../text.ts";
 import type { PageOptions, WorkspaceEntry, WorkspaceFiles } from "../types.ts";
 import { Jail, NO_FOLLOW, toVirtualError } from "./jail.ts";
 
-const MAX_FILE_BYTES = 100_000_000;
 /** A search in a directory with more entries ends there. */
 const MAX_WALKED = 100_000;
 const FILE_MODE = 0o644;
@@ -25,11 +24,12 @@ export function openLocalFiles(directory: string): WorkspaceFiles & Pick<LocalFi
   return new LocalFiles(directory);
 }
 
-class LocalFiles implements WorkspaceFiles {
+class LocalFiles extends ByteFiles implements WorkspaceFiles {
   readonly #jail: Jail;
   readonly #order = new InOrder();
 
   constructor(directory: string) {
+    super();
     this.#jail = new Jail(resolve(directory));
   }
 
@@ -51,24 +51,8 @@ class LocalFiles implements WorkspaceFiles {
     );
   }
 
-  async readFileStream(path: string): Promise<ReadableStream<Uint8Array> | null> {
-    return (await this.exists(path)) ? streamOf(await this.readFileBytes(path)) : null;
-  }
-
-  async writeFile(path: string, content: string): Promise<void> {
-    await this.writeFileBytes(path, encodeText(content));
-  }
-
   writeFileBytes(path: string, bytes: Uint8Array): Promise<void> {
     return this.#inTurn(path, () => this.#write(path, bytes));
-  }
-
-  async writeFileStream(path: string, stream: ReadableStream<Uint8Array>): Promise<void> {
-    await this.writeFileBytes(path, await collectStream(stream, MAX_FILE_BYTES));
-  }
-
-  async appendFile(path: string, text: string): Promise<void> {
-    await this.appendFileBytes(path, encodeText(text));
   }
 
   appendFileBytes(path: string, bytes: Uint8Array): Promise<void> {
@@ -89,10 +73,6 @@ class LocalFiles implements WorkspaceFiles {
       const next = change(await this.readFile(path));
       if (next !== null) await this.#write(path, encodeText(next));
     });
-  }
-
-  async exists(path: string): Promise<boolean> {
-    return (await this.stat(path)) !== null;
   }
 
   stat(path: string): Promise<WorkspaceEntry | null> {
@@ -187,10 +167,6 @@ class LocalFiles implements WorkspaceFiles {
     });
   }
 
-  async mv(from: string, to: string): Promise<void> {
-    await this.rename(from, to);
-  }
-
   async cp(from: string, to: string, options: { readonly recursive?: boolean } = {}): Promise<void> {
     const [source, target] = [normalizePath(from), normalizePath(to)];
     const entry = await this.lstat(source);
@@ -235,16 +211,6 @@ class LocalFiles implements WorkspaceFiles {
   utimes(path: string, mtimeMs: number): Promise<void> {
     const time = new Date(mtimeMs);
     return guard(path, () => this.#opened(path, (handle) => handle.utimes(time, time)));
-  }
-
-  async diff(pathA: string, pathB: string): Promise<string> {
-    const [a, b] = await Promise.all([pathA, pathB].map(async (path) => textOf(path, await this.readFileBytes(path))));
-    return unifiedDiff(a ?? "", b ?? "", { a: normalizePath(pathA), b: normalizePath(pathB) });
-  }
-
-  async diffContent(path: string, content: string): Promise<string> {
-    const at = normalizePath(path);
-    return unifiedDiff((await this.readFile(path)) ?? "", content, { a: at, b: at });
   }
 
   /**

@@ -1,10 +1,10 @@
 import type { Tool } from "ai";
 import { durableTool } from "../../../tool/define.ts";
-import { ROOT } from "../path.ts";
-import { posixError, posixNameOf } from "../posix-error.ts";
+import { ROOT } from "../../sandbox/path.ts";
+import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { ToolInput } from "./input.ts";
 import type { DeleteOperations } from "./operations.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 /** What the model says. */
 export interface DeleteInput {

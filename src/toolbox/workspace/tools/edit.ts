@@ -3,11 +3,11 @@ import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { unifiedDiff } from "../diff.ts";
-import { posixError, posixNameOf } from "../posix-error.ts";
+import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { ToolInput } from "./input.ts";
 import type { EditOperations } from "./operations.ts";
 import { replaceText } from "./replace-text.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 const MAX_DIFF_CHARS = 8_000;
 

@@ -3,7 +3,7 @@ import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { FindOperations } from "./operations.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 const MAX_FOUND = 200;
 

@@ -2,10 +2,10 @@ import type { Tool } from "ai";
 import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { compileGlob, compilePattern, compileText } from "../pattern.ts";
-import { posixError, posixNameOf } from "../posix-error.ts";
+import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { GrepOperations } from "./operations.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 const MAX_MATCHES = 200;
 const MAX_GREP_BYTES = 1_000_000;

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../../base/error.ts";
 import { isRecord } from "../../../base/json.ts";
-import { nameOf, normalizePath } from "../path.ts";
+import { nameOf, normalizePath } from "../../sandbox/path.ts";
 
 /** What a model gave to a tool. Nothing about it is sure: each reader says what is wrong, so that the model can mend it. */
 export class ToolInput {

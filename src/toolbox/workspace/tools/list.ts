@@ -3,10 +3,10 @@ import type { Tool } from "ai";
 import type { OutputSubject } from "../../../context/superseded.ts";
 import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
-import { posixError } from "../posix-error.ts";
+import { posixError } from "../../sandbox/posix-error.ts";
 import { ToolInput } from "./input.ts";
 import type { ListedEntry, ListOperations } from "./operations.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 const LIST_PAGE = 200;
 

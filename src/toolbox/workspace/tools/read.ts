@@ -1,15 +1,15 @@
 import type { Tool } from "ai";
+import { toBase64 } from "../../../base/bytes.ts";
 import { sha256 } from "../../../base/hash.ts";
 import type { OutputSubject } from "../../../context/superseded.ts";
 import { isRecord } from "../../../base/json.ts";
-import { dataUrlOf } from "../../../message/media-ref.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { KeptFiles } from "../kept-files.ts";
-import { posixError, posixNameOf } from "../posix-error.ts";
+import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { decodeText } from "../text.ts";
 import { shortName, sizeText, ToolInput } from "./input.ts";
 import type { ReadOperations } from "./operations.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 const MAX_LINES = 2_000;
 const MAX_LINE_CHARS = 2_000;
@@ -197,7 +197,7 @@ async function show(options: ReadToolOptions, output: unknown): Promise<Shown> {
     value: [
       { type: "text", text: about },
       // As letters: whoever writes requests down as JSON would write bytes as a list of numbers.
-      { type: "file", data: { type: "data", data: base64Of(bytes) }, mediaType, filename: shortName(path) },
+      { type: "file", data: { type: "data", data: toBase64(bytes) }, mediaType, filename: shortName(path) },
     ],
   };
 }
@@ -212,11 +212,6 @@ async function bytesOf({ ops, keep }: ReadToolOptions, path: string, hash: strin
     if (posixNameOf(thrown) !== undefined) return undefined;
     throw thrown;
   }
-}
-
-function base64Of(bytes: Uint8Array): string {
-  const url = dataUrlOf(bytes, "");
-  return url.slice(url.indexOf(",") + 1);
 }
 
 /** The media type of a picture or a PDF, by its first bytes; undefined for everything else. Names can say anything. */

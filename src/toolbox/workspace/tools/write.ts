@@ -2,12 +2,12 @@ import { sha256 } from "../../../base/hash.ts";
 import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { durableTool } from "../../../tool/define.ts";
-import { parentOf, ROOT } from "../path.ts";
-import { posixError, posixNameOf } from "../posix-error.ts";
+import { parentOf, ROOT } from "../../sandbox/path.ts";
+import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { encodeText } from "../text.ts";
 import { ToolInput, sizeText } from "./input.ts";
 import type { WriteOperations } from "./operations.ts";
-import { objectInput } from "../../../tool/object-input.ts";
+import { objectInput } from "../../../base/object-input.ts";
 
 /** What the model says. */
 export interface WriteInput {

@@ -1,5 +1,6 @@
 import { type BufferEncoding, type FileContent, type FsStat, type IFileSystem, unsafeBytesFromLatin1 } from "just-bash";
 import type { FileEntry, FileStat } from "../../sandbox.ts";
+import { joinPath, resolveFrom } from "../../path.ts";
 import { exactBytes } from "../file-calls.ts";
 import type { FileCall } from "../protocol.ts";
 
@@ -32,7 +33,7 @@ export function hostFiles(mount: number, ask: Ask): IFileSystem {
     }
     if (!recursive) throw new Error(`EISDIR: is a directory, cp '${from}'`);
     await call("mkdir", to, { recursive: true });
-    for (const { name } of await list(from)) await copy(join(from, name), join(to, name), true);
+    for (const { name } of await list(from)) await copy(joinPath(from, name), joinPath(to, name), true);
   };
   return {
     readFile: async (path, options) => (await read(path)).toString(encodingOf(options)),
@@ -57,7 +58,7 @@ export function hostFiles(mount: number, ask: Ask): IFileSystem {
       void (await call("rm", path, { recursive: options?.recursive === true, force: options?.force === true })),
     cp: (from, to, options) => copy(from, to, options?.recursive === true),
     mv: async (from, to) => void (await call("rename", from, { to })),
-    resolvePath: (base, path) => resolve(base, path),
+    resolvePath: resolveFrom,
     getAllPaths: () => [],
     chmod: async (path, mode) => void (await call("chmod", path, { number: mode })),
     symlink: async (target, path) => void (await call("symlink", path, { to: target })),
@@ -87,17 +88,4 @@ function encodingOf(options: Encoded | undefined): BufferEncoding {
 
 function bytesOf(content: FileContent, options: Encoded | undefined): Uint8Array {
   return exactBytes(typeof content === "string" ? Buffer.from(content, encodingOf(options)) : content);
-}
-
-function join(folder: string, name: string): string {
-  return folder === "/" ? `/${name}` : `${folder}/${name}`;
-}
-
-function resolve(base: string, path: string): string {
-  const parts: string[] = [];
-  for (const part of (path.startsWith("/") ? path : `${base}/${path}`).split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== "" && part !== ".") parts.push(part);
-  }
-  return `/${parts.join("/")}`;
 }

@@ -2,18 +2,13 @@ import { chmod, chown, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { JAIL_CODE, JAIL_EGRESS } from "../../process/node/jail-paths.ts";
 import type { Machine } from "../../process/node/machine.ts";
+import { firstProcessIn, leaveRootWords } from "../../process/node/start-jail.ts";
 import { watchJail } from "../../process/node/watch.ts";
 import { bubblewrapArguments, prlimitArguments, shellWord } from "../../process/profile.ts";
 import type { ChromiumProgram } from "./find-chromium.ts";
 
 /** A program for Playwright to start: Chromium, with the jail around it. */
-export interface BrowserJail {
-  readonly executablePath: string;
-  /** Where the host listens for the pages of session `slot`. */
-  socketPath(slot: number): string;
-  /** Looks after the memory of a browser that has started. @returns how to end the watch, and the browser's processes */
-  watch(memoryMB: number, exceeded: () => void): Promise<{ stop(): void; kill(): void }>;
-}
+export type BrowserJail = Awaited<ReturnType<typeof makeBrowserJail>>;
 
 /** Sessions of one browser: each has its own port in the jail. */
 export const SLOTS = 8;
@@ -30,7 +25,7 @@ export function jailProxy(slot: number): string {
 }
 
 /** Writes what the start of a jailed browser needs. */
-export async function makeBrowserJail(machine: Machine, program: ChromiumProgram): Promise<BrowserJail> {
+export async function makeBrowserJail(machine: Machine, program: ChromiumProgram) {
   const { builder, socat, bash } = machine;
   const folder = join(builder.folder, "browser");
   const [code, sockets] = [join(folder, "code"), join(folder, "egress")];
@@ -62,12 +57,8 @@ export async function makeBrowserJail(machine: Machine, program: ChromiumProgram
   const info = await file("info", "", 0o600);
   const argumentFile = await file("arguments", bubblewrapArguments(profile).join("\0"), 0o600);
   const filter = await file("filter", builder.filter, 0o600);
-  const { leaveRoot } = builder;
   const words = [
-    ...(leaveRoot === undefined
-      ? []
-      : [leaveRoot.setpriv, `--reuid=${leaveRoot.uid}`, `--regid=${leaveRoot.gid}`, "--clear-groups", "--"]),
-    ...[builder.bwrap, "--args", `${ARGUMENTS_FD}`, "--", machine.prlimit],
+    ...[...leaveRootWords(builder), builder.bwrap, "--args", `${ARGUMENTS_FD}`, "--", machine.prlimit],
     ...prlimitArguments({
       processes: 1_024,
       openFiles: 8_192,
@@ -92,10 +83,12 @@ export async function makeBrowserJail(machine: Machine, program: ChromiumProgram
   );
   return {
     executablePath,
-    socketPath: (slot) => join(sockets, `${slot}`),
-    async watch(memoryMB, exceeded) {
-      const pid = Number(/"child-pid"\s*:\s*(\d+)/.exec(await readFile(info, "utf8"))?.[1]);
-      if (!Number.isSafeInteger(pid)) throw new Error("The jail of the browser did not say which process it is.");
+    /** Where the host listens for the pages of session `slot`. */
+    socketPath: (slot: number) => join(sockets, `${slot}`),
+    /** Looks after the memory of a browser that has started. @returns how to end the watch, and the browser's processes */
+    async watch(memoryMB: number, exceeded: () => void) {
+      const pid = firstProcessIn(await readFile(info, "utf8"));
+      if (pid === undefined) throw new Error("The jail of the browser did not say which process it is.");
       const bounds = { cpuMs: Number.POSITIVE_INFINITY, memoryBytes: memoryMB * MB, disk: undefined };
       const stop = watchJail(pid, bounds, exceeded);
       const kill = () => {

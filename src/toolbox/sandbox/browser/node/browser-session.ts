@@ -1,7 +1,14 @@
 import type { CDPSession, Page } from "playwright-core";
 import { untilAborted } from "../../../../base/abort.ts";
 import { errorText, PerdureError } from "../../../../base/error.ts";
-import type { BrowserEgress, BrowserSession, BrowserSettings, CallOptions, PageView } from "../browser-options.ts";
+import type {
+  BrowserEgress,
+  BrowserSettings,
+  CallOptions,
+  PageAction,
+  PageView,
+  ReadFormat,
+} from "../browser-options.ts";
 import { readPage } from "./read-page.ts";
 import type { BrowserSlot } from "./shared-browser.ts";
 
@@ -29,8 +36,8 @@ interface GuardedPage {
 const MAX_NOTES = 5;
 const MAX_MESSAGE = 200;
 
-/** The pages of one session, over its slot in a browser. */
-export class PagesOfSession implements BrowserSession {
+/** The pages of one session, over its slot in a browser. Rejects with a `PerdureError` whose message is for the model. */
+export class PagesOfSession {
   readonly #slot: BrowserSlot;
   readonly #settings: BrowserSettings;
   readonly #pages = new Map<number, GuardedPage>();
@@ -94,7 +101,7 @@ export class PagesOfSession implements BrowserSession {
     });
   }
 
-  async act(...[ref, action, value, options]: Parameters<BrowserSession["act"]>): Promise<PageView> {
+  async act(ref: string, action: PageAction, value: string | undefined, options: CallOptions): Promise<PageView> {
     if (!elementRef.test(ref)) {
       throw new PerdureError(
         "bad_input",
@@ -130,7 +137,7 @@ export class PagesOfSession implements BrowserSession {
     });
   }
 
-  async read(...[format, options]: Parameters<BrowserSession["read"]>): Promise<PageView> {
+  async read(format: ReadFormat, options: CallOptions): Promise<PageView> {
     return await this.#call(options.signal, async () => {
       const id = this.#idOf(options.page);
       const { maxChars } = this.#settings;
@@ -162,6 +169,7 @@ export class PagesOfSession implements BrowserSession {
     );
   }
 
+  /** Closes one page, or all and the session. */
   async close(page: number | undefined): Promise<string> {
     if (page !== undefined) {
       const id = this.#idOf(page);

@@ -1,5 +1,5 @@
 import type { Probe } from "../../sandbox.ts";
-import type { BrowserEgress, BrowserSession, BrowserSettings } from "../browser-options.ts";
+import type { BrowserEgress, BrowserSettings } from "../browser-options.ts";
 import { PagesOfSession } from "./browser-session.ts";
 import { probeChromium, type SharedBrowser, startBrowser } from "./shared-browser.ts";
 
@@ -27,7 +27,7 @@ export async function sessionOf(
   key: string,
   settings: BrowserSettings,
   egress: BrowserEgress,
-): Promise<BrowserSession> {
+): Promise<PagesOfSession> {
   for (;;) {
     const opening = sessions.get(key) ?? openSession(key, settings, egress);
     sessions.set(key, opening);

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, BrowserContext, BrowserType } from "playwright-core";
+import type { Browser, BrowserType } from "playwright-core";
 import { errorText, PerdureError } from "../../../../base/error.ts";
 import type { Probe } from "../../sandbox.ts";
 import { prepareMachine } from "../../process/node/machine.ts";
@@ -11,24 +11,10 @@ import type { BrowserEgress, BrowserSettings } from "../browser-options.ts";
 import { type BrowserJail, jailProxy, makeBrowserJail, SLOTS } from "./browser-jail.ts";
 import { findChromium } from "./find-chromium.ts";
 
-/** One session's place in a browser. */
-export interface BrowserSlot {
-  readonly context: BrowserContext;
-  /** From now on its requests go through another egress. */
-  use(egress: BrowserEgress): Promise<void>;
-  /** Closes its pages and forgets its cookies. Never throws. */
-  leave(): Promise<void>;
-}
-
 /** A browser with some sessions in it. */
-export interface SharedBrowser {
-  hasRoom(): boolean;
-  /** Settles when it has ended, by itself or not. */
-  readonly ended: Promise<void>;
-  enter(egress: BrowserEgress): Promise<BrowserSlot>;
-  isEmpty(): boolean;
-  close(): Promise<void>;
-}
+export type SharedBrowser = ReturnType<typeof shareBrowser>;
+/** One session's place in a browser. */
+export type BrowserSlot = Awaited<ReturnType<SharedBrowser["enter"]>>;
 
 /** Nothing listens there: what Chromium asks for itself, outside of any session, goes nowhere. */
 const NOWHERE = "http://127.0.0.1:9";
@@ -135,8 +121,9 @@ function shareBrowser(
   jail: BrowserJail | undefined,
   closers: (() => Promise<void>)[],
   close: () => Promise<void>,
-): SharedBrowser {
+) {
   const taken = new Set<number>();
+  /** Settles when it has ended, by itself or not. */
   const ended = new Promise<void>((resolve) => {
     browser.once("disconnected", () => {
       void close();
@@ -154,7 +141,7 @@ function shareBrowser(
     close,
     hasRoom: () => browser.isConnected() && taken.size < SLOTS,
     isEmpty: () => taken.size === 0,
-    async enter(egress) {
+    async enter(egress: BrowserEgress) {
       const slot = Array.from({ length: SLOTS }, (_, index) => index).find((index) => !taken.has(index));
       if (slot === undefined) throw new PerdureError("limit", "This browser has no room for another session.");
       taken.add(slot);
@@ -174,14 +161,16 @@ function shareBrowser(
         });
         return {
           context,
-          async use(other) {
+          /** From now on its requests go through another egress. */
+          async use(other: BrowserEgress): Promise<void> {
             if (other === using) return;
             await listening.close();
             await rm(path, { force: true });
             listening = await listen(other, path);
             using = other;
           },
-          async leave() {
+          /** Closes its pages and forgets its cookies. Never throws. */
+          async leave(): Promise<void> {
             await context.close().catch(() => undefined);
             bridge?.server.close();
             await listening.close().catch(() => undefined);

@@ -17,12 +17,6 @@ export interface BundleLimits {
   readonly cacheBytes: number;
 }
 
-/** Where bundles are made and kept. */
-export interface PackageBench {
-  bundle(code: string, modules: Readonly<Record<string, string>>): Promise<Record<string, string>>;
-  close(): Promise<void>;
-}
-
 const MAX_CODE_CHARS = 1 << 20;
 const MAX_PACKAGES = 20;
 
@@ -37,8 +31,8 @@ interface WantedNames {
 const MAX_NAMES = 500;
 const identifier = /^[A-Za-z_$][\w$]*$/;
 
-export function createBench(options: { packages: PackageList; store: string; limits: BundleLimits }): PackageBench {
-  const { packages, store, limits } = options;
+/** Where bundles are made and kept. */
+export function createBench(packages: PackageList, store: string, limits: BundleLimits) {
   const worker = createBundleProcess(limits.timeoutMs);
   const kept = createCache(limits.cacheBytes);
   const allowed = Object.keys(packages);
@@ -84,7 +78,7 @@ export function createBench(options: { packages: PackageList; store: string; lim
   };
 
   return {
-    async bundle(code, modules) {
+    async bundle(code: string, modules: Readonly<Record<string, string>>): Promise<Record<string, string>> {
       const imports = await importsOf(code, modules);
       const wanted = imports.map((specifier) => [specifier, check(specifier)] as const);
       if (wanted.length > MAX_PACKAGES)

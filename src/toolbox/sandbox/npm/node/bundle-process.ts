@@ -3,17 +3,11 @@ import { fileURLToPath } from "node:url";
 import { PerdureError } from "../../../../base/error.ts";
 import type { BundleAnswer, BundleJob } from "./protocol.ts";
 
-/** A process that is started when there is a job, and ends when there has been none for a while. */
-interface BundleProcess {
-  /** @throws PerdureError `timeout` when it takes too long (the process is ended), `call_failed` when the process dies */
-  run(job: BundleJob): Promise<BundleAnswer>;
-  close(): Promise<void>;
-}
-
 const IDLE_MS = 10_000;
 const MAX_HEAP_MB = 512;
 
-export function createBundleProcess(timeoutMs: number): BundleProcess {
+/** A process that is started when there is a job, and ends when there has been none for a while. */
+export function createBundleProcess(timeoutMs: number) {
   let child: ChildProcess | undefined;
   let idle: NodeJS.Timeout | undefined;
   let line: Promise<unknown> = Promise.resolve();
@@ -54,12 +48,13 @@ export function createBundleProcess(timeoutMs: number): BundleProcess {
     }
   };
   return {
-    run(job) {
+    /** @throws PerdureError `timeout` when it takes too long (the process is ended), `call_failed` when the process dies */
+    run(job: BundleJob): Promise<BundleAnswer> {
       const done = line.then(() => once(job));
       line = done.catch(() => undefined);
       return done;
     },
-    async close() {
+    async close(): Promise<void> {
       await line;
       end();
     },

@@ -10,16 +10,6 @@ export interface CgroupRoot {
   readonly version: 1 | 2;
 }
 
-/** A group for one jail. */
-interface Cgroup {
-  /** A process joins by writing its id here. */
-  readonly joinFile: string;
-  /** Whether the kernel had to end a process for its memory. */
-  memoryRanOut(): Promise<boolean>;
-  /** Never throws. Only when no process is left. */
-  remove(): Promise<void>;
-}
-
 /** Where groups can be made: what was given, or what this process was delegated. `undefined` where there is nothing. */
 export async function findCgroupRoot(given: string | undefined): Promise<CgroupRoot | undefined> {
   const candidates = given === undefined ? await ownGroups() : [given];
@@ -38,13 +28,14 @@ export async function findCgroupRoot(given: string | undefined): Promise<CgroupR
   return undefined;
 }
 
-/** @throws where it may not be made */
+/** A group for one jail. @throws where it may not be made */
 export async function createCgroup(
   root: CgroupRoot,
   bounds: { readonly memoryMB: number; readonly processes: number },
-): Promise<Cgroup> {
+) {
   const path = join(root.path, `perdure-${process.pid}-${++made}`);
   await mkdir(path);
+  /** Never throws. Only when no process is left. */
   const remove = async () => {
     await rmdir(path).catch(() => undefined);
   };
@@ -66,8 +57,10 @@ export async function createCgroup(
   }
   const events = join(path, root.version === 2 ? "memory.events" : "memory.oom_control");
   return {
+    /** A process joins by writing its id here. */
     joinFile: join(path, "cgroup.procs"),
-    async memoryRanOut() {
+    /** Whether the kernel had to end a process for its memory. */
+    async memoryRanOut(): Promise<boolean> {
       const text = await readFile(events, "utf8").catch(() => "");
       return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0) > 0;
     },

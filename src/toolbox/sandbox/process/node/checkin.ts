@@ -3,15 +3,15 @@ import { chmod, lstat, open, readdir, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { errorText } from "../../../../base/error.ts";
 import type { SandboxFiles } from "../../sandbox.ts";
+import { joinPath } from "../../path.ts";
 import type { CheckoutBounds, FilesReport } from "../files-report.ts";
-import { hashOf, type Original, stampOf } from "./checkout.ts";
+import { hashOf, type Original, stampOf, toJail } from "./checkout.ts";
 import { JAIL_WORKSPACE } from "./jail-paths.ts";
 
 /** What a path is after the run; bytes are read only when they come back. */
 type Result =
   | { readonly type: "file"; readonly size: number; readonly mode: number; readonly stamp: string }
-  | { readonly type: "directory" }
-  | { readonly type: "symlink"; readonly target: string };
+  | Exclude<Original, { type: "file" }>;
 
 interface Draft {
   readonly written: string[];
@@ -35,11 +35,11 @@ export async function checkIn(
   bounds: CheckoutBounds,
 ): Promise<FilesReport> {
   const before = turns.get(files) ?? Promise.resolve();
-  const mine = before.then(
-    () => bringBack(files, folder, originals, bounds),
-    () => bringBack(files, folder, originals, bounds),
+  const mine = before.then(() => bringBack(files, folder, originals, bounds));
+  turns.set(
+    files,
+    mine.catch(() => undefined),
   );
-  turns.set(files, mine);
   return await mine;
 }
 
@@ -173,10 +173,7 @@ async function isStill(files: SandboxFiles, path: string, original: Original | u
   const now = await files.lstat(path);
   if (original === undefined || now === null) return now === null && original === undefined;
   if (now.type !== original.type) return false;
-  if (original.type === "symlink") {
-    const target = await files.readlink(path);
-    return original.target === (target.startsWith("/") ? JAIL_WORKSPACE + (target === "/" ? "" : target) : target);
-  }
+  if (original.type === "symlink") return original.target === toJail(await files.readlink(path));
   return original.type === "directory" || hashOf(await files.readFileBytes(path)) === original.hash;
 }
 
@@ -196,7 +193,7 @@ async function resultsOf(
     // The run may have locked it against its own user, which is ours when we are not root.
     await chmod(real, 0o755);
     for (const name of await readdir(real)) {
-      const path = `${here === "/" ? "" : here}/${name}`;
+      const path = joinPath(here, name);
       if (results.size >= bounds.files) {
         const reason = `There are more than ${bounds.files} files and folders after the run: none came back.`;
         report.refused.push({ path: "/", reason });

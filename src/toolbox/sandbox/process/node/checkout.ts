@@ -3,6 +3,7 @@ import { chmod, lchown, lstat, mkdir, symlink, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { PerdureError } from "../../../../base/error.ts";
 import type { SandboxFiles } from "../../sandbox.ts";
+import { joinPath } from "../../path.ts";
 import type { CheckoutBounds } from "../files-report.ts";
 import { JAIL_WORKSPACE } from "./jail-paths.ts";
 
@@ -66,7 +67,7 @@ export async function checkOut(
   for (let here = folders.shift(); here !== undefined; here = folders.shift()) {
     for (const { name, type } of await files.readDir(here)) {
       signal?.throwIfAborted();
-      const path = `${here === "/" ? "" : here}/${name}`;
+      const path = joinPath(here, name);
       checkName(name, path);
       if (originals.size >= bounds.files) {
         throw new PerdureError(
@@ -91,7 +92,8 @@ export function hashOf(content: Uint8Array): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-function toJail(target: string): string {
+/** Where a link of the workspace leads in the jail. */
+export function toJail(target: string): string {
   return target.startsWith("/") ? JAIL_WORKSPACE + (target === "/" ? "" : target) : target;
 }
 

@@ -1,10 +1,10 @@
 import { PerdureError } from "../../../../base/error.ts";
 import type { Json, RunRequest } from "../../sandbox.ts";
+import { rewriteImports } from "../../quickjs/rewrite-imports.ts";
 import { shellWord } from "../profile.ts";
-import { functionFiles } from "./guest-function.ts";
 import { JAIL_CODE, JAIL_EGRESS, JAIL_NODE, JAIL_WORKSPACE } from "./jail-paths.ts";
 import type { Machine } from "./machine.ts";
-import { FIRST_FREE_FD } from "./start-jail.ts";
+import { ANSWER_FD } from "./start-jail.ts";
 
 const PROXY_PORT = 3128;
 /** The first line on the pipe of results: what follows comes from the guest. */
@@ -16,8 +16,8 @@ export function entryScript(
   options: { readonly cwd: string; readonly proxy: string | undefined; readonly keepPipe: boolean },
 ): string {
   return [
-    `echo started >&${FIRST_FREE_FD}`,
-    ...(options.keepPipe ? [] : [`exec ${FIRST_FREE_FD}>&-`]),
+    `echo started >&${ANSWER_FD}`,
+    ...(options.keepPipe ? [] : [`exec ${ANSWER_FD}>&-`]),
     "umask 022",
     ...(options.proxy === undefined ? [] : proxyLines(options.proxy)),
     `cd -- ${shellWord(options.cwd)} || exit 126`,
@@ -30,7 +30,7 @@ export function entryScript(
 function proxyLines(socat: string): string[] {
   const port = PROXY_PORT.toString(16).toUpperCase().padStart(4, "0");
   return [
-    `${shellWord(socat)} TCP-LISTEN:${PROXY_PORT},bind=127.0.0.1,fork,reuseaddr,backlog=64 UNIX-CONNECT:${JAIL_EGRESS} </dev/null >/dev/null 2>&1 ${FIRST_FREE_FD}>&- &`,
+    `${shellWord(socat)} TCP-LISTEN:${PROXY_PORT},bind=127.0.0.1,fork,reuseaddr,backlog=64 UNIX-CONNECT:${JAIL_EGRESS} </dev/null >/dev/null 2>&1 ${ANSWER_FD}>&- &`,
     "tries=0",
     `until grep -q ":${port} .* 0A " /proc/net/tcp; do tries=$((tries+1)); [ $tries -lt 500 ] || exit 125; sleep 0.01; done`,
   ];
@@ -115,3 +115,50 @@ export function jailFolder(cwd: string | undefined, hasWorkspace: boolean): stri
   if (cwd === "/tmp" || cwd.startsWith("/tmp/") || !hasWorkspace) return cwd;
   return cwd === JAIL_WORKSPACE || cwd.startsWith(`${JAIL_WORKSPACE}/`) ? cwd : JAIL_WORKSPACE + cwd;
 }
+
+/** The body of the guest's function, its input, and what runs it in the jail. */
+function functionFiles(request: RunRequest): Record<string, string> {
+  return {
+    "runner.mjs": RUNNER,
+    "input.json": JSON.stringify(request.input ?? null),
+    // On one line with the code, so that lines count as in what was given.
+    [`main.${request.language}`]: `export default async function (input) { ${rewriteImports(request.code)}\n}\n`,
+  };
+}
+
+/** Types are taken off inside. What it says the guest can forge: it is the guest's own answer. */
+const RUNNER = `
+import { existsSync, readFileSync, symlinkSync, writeFileSync, writeSync, mkdtempSync } from "node:fs";
+import * as nodeModule from "node:module";
+const say = (answer) => {
+  let bytes = Buffer.from(JSON.stringify(answer));
+  while (bytes.length > 0) {
+    try { bytes = bytes.subarray(writeSync(${ANSWER_FD}, bytes)); }
+    catch (error) { if (error.code !== "EAGAIN") throw error; }
+  }
+};
+const load = () => {
+  const isTyped = existsSync("${JAIL_CODE}/main.ts");
+  const source = readFileSync(isTyped ? "${JAIL_CODE}/main.ts" : "${JAIL_CODE}/main.js", "utf8");
+  if (!isTyped) return source;
+  if (nodeModule.stripTypeScriptTypes === undefined) throw new Error("TypeScript needs Node 22.13 or newer in the jail.");
+  try { return nodeModule.stripTypeScriptTypes(source); }
+  catch (error) {
+    const line = /^[^\\n]*:(\\d+)\\n/.exec(String(error.stack))?.[1];
+    throw new SyntaxError(error.message + (line === undefined ? "" : " (line " + line + ")"));
+  }
+};
+const input = JSON.parse(readFileSync("${JAIL_CODE}/input.json", "utf8"));
+try {
+  const folder = mkdtempSync("/tmp/main-");
+  writeFileSync(folder + "/main.mjs", load());
+  if (existsSync("${JAIL_CODE}/node_modules")) symlinkSync("${JAIL_CODE}/node_modules", folder + "/node_modules");
+  const { default: main } = await import(folder + "/main.mjs");
+  const value = await main(input);
+  say({ value: value === undefined ? undefined : JSON.parse(JSON.stringify(value) ?? "null"), ok: true });
+} catch (error) {
+  const isError = error instanceof Error;
+  say({ ok: false, name: isError ? String(error.name) : "Error", message: isError ? String(error.message) : String(error) });
+}
+process.exit();
+`;

@@ -5,7 +5,7 @@ import { errorText, PerdureError } from "../../../../base/error.ts";
 import { resolveLimits } from "../../limits.ts";
 import type { Outcome, RunRequest } from "../../sandbox.ts";
 import type { FilesReport } from "../files-report.ts";
-import type { Jailer, ProcessRunResult, ProcessSettings } from "../process-sandbox.ts";
+import type { ProcessRunResult, ProcessSettings } from "../process-sandbox.ts";
 import { checkIn } from "./checkin.ts";
 import { checkOut, type Original } from "./checkout.ts";
 import { jailFolder, programOf } from "./entry.ts";
@@ -17,7 +17,8 @@ import { runJail } from "./run-jail.ts";
 const MAX_CODE = 1 << 20;
 const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-export function createJailer(settings: ProcessSettings): Jailer {
+/** The part of a process sandbox that needs Node. */
+export function createJailer(settings: ProcessSettings) {
   let prepared: Promise<Machine | { readonly missing: string }> | undefined;
   const ending = new AbortController();
   const running = new Set<Promise<unknown>>();
@@ -30,17 +31,16 @@ export function createJailer(settings: ProcessSettings): Jailer {
   };
 
   return {
-    async probe() {
+    /** What there is, or what is missing. Never rejects. */
+    async probe(): Promise<Pick<Machine, "detail" | "languages"> | { readonly missing: string }> {
       try {
-        const machine = await prepare();
-        if ("missing" in machine) return { ok: false, missing: machine.missing };
-        return { ok: true, detail: machine.detail, languages: machine.languages };
+        return await prepare();
       } catch (thrown) {
         prepared = undefined;
-        return { ok: false, missing: `The jail could not be tried out: ${errorText(thrown)}` };
+        return { missing: `The jail could not be tried out: ${errorText(thrown)}` };
       }
     },
-    async run(request) {
+    async run(request: RunRequest): Promise<ProcessRunResult> {
       const machine = await prepare();
       if ("missing" in machine) throw new PerdureError("bad_state", machine.missing);
       const run = runInJail(machine, settings, request, ending.signal);
@@ -51,7 +51,8 @@ export function createJailer(settings: ProcessSettings): Jailer {
         running.delete(run);
       }
     },
-    async dispose() {
+    /** Ends every run. */
+    async dispose(): Promise<void> {
       ending.abort();
       await Promise.allSettled(running);
       const machine = await prepared?.catch(() => undefined);
@@ -96,8 +97,7 @@ async function runInJail(
     const workspace = given === undefined ? settings.directory : { path: copy, mode: given.mode };
     const leftMs = Math.max(1, limits.wallMs - (Date.now() - started));
     const { outcome, logs } = await runJail({
-      ...{ machine, settings, request, limits, leftMs, words: program.words, cwd, folder, signal },
-      ...(workspace !== undefined && { workspace }),
+      ...{ machine, settings, request, limits, leftMs, words: program.words, cwd, folder, signal, workspace },
     });
     // A run that was cut has changed files too: as after any command that was cut.
     const back = given?.mode === "read-write" && outcome.status !== "crashed";

@@ -166,7 +166,7 @@ async function tryJail(
         ...{ environment: {}, namespaces: false },
       },
       command: [machine.prlimit, "--nofile=64:64", "--", "/bin/sh", "-c", "echo works"],
-      ...(group !== undefined && { join: [group.joinFile] }),
+      join: group?.joinFile,
     });
     jail.child.stdin?.end();
     const [out, err] = await Promise.all([text(jail.stdout), text(jail.stderr)]);

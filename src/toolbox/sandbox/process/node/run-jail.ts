@@ -89,8 +89,7 @@ export async function runJail(run: JailRun): Promise<Ended> {
         }),
         ...["/bin/sh", `${JAIL_CODE}/entry.sh`],
       ],
-      ...(group !== undefined && { join: [group.joinFile] }),
-      pipes: 1,
+      join: group?.joinFile,
     });
     return await follow(run, jail, {
       countsMemory: group === undefined,
@@ -163,14 +162,13 @@ async function follow(
   });
   try {
     const { child } = jail;
-    const [pipe] = jail.pipes;
     // It may end without reading.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(stdinOf(request));
     const [, , said] = await Promise.all([
       output.lines(jail.stdout, "stdout"),
       output.lines(jail.stderr, "stderr"),
-      pipe === undefined ? "" : output.whole(pipe),
+      output.whole(jail.answer),
     ]);
     const { code } = await jail.ended;
     await jail.gone();

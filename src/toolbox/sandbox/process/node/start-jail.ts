@@ -24,65 +24,36 @@ export interface Builder {
 interface JailStart {
   readonly profile: Omit<JailProfile, "seccompFd" | "infoFd">;
   readonly command: readonly string[];
-  /** Files to which the id of the first process is written before anything else: groups to join. */
-  readonly join?: readonly string[];
-  /** More pipes, from {@link FIRST_FREE_FD} on. */
-  readonly pipes?: number;
+  /** A file to which the id of the first process is written before anything else: a group to join. */
+  readonly join?: string | undefined;
 }
 
 /** A jail with processes in it. */
-export interface RunningJail {
-  readonly child: ChildProcess;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
-  /** What comes through {@link JailStart.pipes}. */
-  readonly pipes: readonly Readable[];
-  /** What `bwrap` said about the first process inside; `undefined` when it did not get that far. */
-  readonly firstProcess: Promise<number | undefined>;
-  /** Settles when the outer process has ended and its pipes are drained. */
-  readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
-  /** Ends everything in it, at once. May be called again. */
-  kill(): void;
-  /** Settles when no process is left inside: only then is what they wrote at rest. @throws when they do not go */
-  gone(): Promise<void>;
-}
+export type RunningJail = Awaited<ReturnType<typeof startJail>>;
 
 const ARGUMENTS_FD = 3;
 const SECCOMP_FD = 4;
 const INFO_FD = 5;
-/** The first of {@link JailStart.pipes}. */
-export const FIRST_FREE_FD = 6;
+/** Where what runs in a jail may answer, beside what it prints. */
+export const ANSWER_FD = 6;
 const GONE_WITHIN_MS = 10_000;
 const GONE_POLL_MS = 2;
 
 const run = promisify(execFile);
 
-/** Two ways out of a jail. */
-interface OutputPipes {
-  /** What the child gets as its standard output and standard error. */
-  readonly ends: readonly [out: number, err: number];
-  readonly streams: readonly [out: Readable, err: Readable];
-  /** Call it when the child has the ends, or will not get them. */
-  closeEnds(): void;
-}
-
 /** Starts a jail. Failures of the start show in what it prints and in how it ends. */
-export async function startJail(builder: Builder, start: JailStart): Promise<RunningJail> {
+export async function startJail(builder: Builder, start: JailStart) {
   const profile = { ...start.profile, seccompFd: SECCOMP_FD, infoFd: INFO_FD };
   // Arguments in a file: on the command line, everybody on the machine and in the jail could read them.
   const argumentBytes = new TextEncoder().encode(bubblewrapArguments(profile).join("\0"));
   const argumentFile = await openBytes(builder.folder, argumentBytes);
   const filterFile = await openBytes(builder.folder, builder.filter);
   const nothing = await open("/dev/null", "r");
-  const outputs = await makeOutputPipes(builder.mkfifo, builder.folder);
+  const [stdout, stderr] = await makeOutputPipes(builder.mkfifo, builder.folder);
   try {
-    const { leaveRoot } = builder;
     const words = [
-      ...(start.join === undefined || start.join.length === 0 ? [] : joinWords(start.join)),
-      ...(leaveRoot === undefined
-        ? []
-        : [leaveRoot.setpriv, `--reuid=${leaveRoot.uid}`, `--regid=${leaveRoot.gid}`, "--clear-groups", "--"]),
-      ...[builder.bwrap, "--args", `${ARGUMENTS_FD}`, "--", ...start.command],
+      ...(start.join === undefined ? [] : joinWords(start.join)),
+      ...[...leaveRootWords(builder), builder.bwrap, "--args", `${ARGUMENTS_FD}`, "--", ...start.command],
     ];
     const child = spawn(words[0] ?? "", words.slice(1), {
       // bubblewrap's own environment can be read inside, as that of process 1.
@@ -90,22 +61,25 @@ export async function startJail(builder: Builder, start: JailStart): Promise<Run
       cwd: "/",
       detached: true,
       stdio: await withoutInherited(
-        [
-          ...(["pipe", ...outputs.ends, argumentFile.fd, filterFile.fd] as const),
-          "pipe",
-          ...Array.from({ length: start.pipes ?? 0 }, () => "pipe" as const),
-        ],
+        ["pipe", stdout.end, stderr.end, argumentFile.fd, filterFile.fd, "pipe", "pipe"],
         nothing.fd,
       ),
     });
-    const pipes = Array.from({ length: start.pipes ?? 0 }, (_, at) => keep(pipeOf(child, FIRST_FREE_FD + at)));
-    return watchChild(child, outputs.streams, pipes);
+    const answer = keep(pipeOf(child, ANSWER_FD));
+    return { child, stdout: stdout.stream, stderr: stderr.stream, answer, ...watchChild(child) };
   } finally {
-    outputs.closeEnds();
+    closeSync(stdout.end);
+    closeSync(stderr.end);
     await argumentFile.close();
     await filterFile.close();
     await nothing.close();
   }
+}
+
+/** What starts a program as the jail's user, where the host is root. */
+export function leaveRootWords({ leaveRoot }: Builder): string[] {
+  if (leaveRoot === undefined) return [];
+  return [leaveRoot.setpriv, `--reuid=${leaveRoot.uid}`, `--regid=${leaveRoot.gid}`, "--clear-groups", "--"];
 }
 
 type Stdio = ("pipe" | "ignore" | number)[];
@@ -142,9 +116,8 @@ async function openBytes(folder: string, bytes: Uint8Array) {
   }
 }
 
-function joinWords(files: readonly string[]): string[] {
-  const script = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"';
-  return ["/bin/sh", "-c", script, "sh", ...files, "--"];
+function joinWords(file: string): string[] {
+  return ["/bin/sh", "-c", 'echo $$ >"$1" || exit 125; shift; exec "$@"', "sh", file];
 }
 
 /** Node throws away what nobody has begun to read when the process ends, and on a busy machine it may end first. */
@@ -155,11 +128,7 @@ function keep(pipe: Readable): Readable {
   return pipe.pipe(kept);
 }
 
-function watchChild(
-  child: ChildProcess,
-  [stdout, stderr]: readonly [Readable, Readable],
-  pipes: readonly Readable[],
-): RunningJail {
+function watchChild(child: ChildProcess) {
   const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
     child.once("close", (code, signal) => resolve({ code, signal }));
     child.once("error", () => resolve({ code: null, signal: null }));
@@ -177,20 +146,20 @@ function watchChild(
       }
     }
   };
+  /** What `bwrap` said about the first process inside; `undefined` when it did not get that far. */
   const firstProcess = readInfo(pipeOf(child, INFO_FD)).then((found) => {
     pid = found;
     if (killed) kill();
     return found;
   });
   return {
-    child,
-    stdout,
-    stderr,
-    pipes,
     firstProcess,
+    /** Settles when the outer process has ended and its pipes are drained. */
     ended,
+    /** Ends everything in it, at once. May be called again. */
     kill,
-    async gone() {
+    /** Settles when no process is left inside: only then is what they wrote at rest. @throws when they do not go */
+    async gone(): Promise<void> {
       await ended;
       const first = await firstProcess;
       if (first === undefined) return;
@@ -217,7 +186,12 @@ async function readInfo(stream: Readable): Promise<number | undefined> {
   } catch {
     // The process ended.
   }
-  const found = /"child-pid"\s*:\s*(\d+)/.exec(text)?.[1];
+  return firstProcessIn(text);
+}
+
+/** The first process in a jail, as `bwrap --info-fd` says it. */
+export function firstProcessIn(info: string): number | undefined {
+  const found = /"child-pid"\s*:\s*(\d+)/.exec(info)?.[1];
   return found === undefined ? undefined : Number(found);
 }
 
@@ -229,22 +203,14 @@ async function isAlive(pid: number): Promise<boolean> {
 
 /**
  * Real pipes for what a jail prints. Node's own are sockets, and a program that opens `/dev/stdout` or `/dev/stderr`
- * fails on those. They have no names left when this settles.
+ * fails on those. They have no names left when this settles. The child gets each `end`, which is to be closed here then.
  */
-async function makeOutputPipes(mkfifo: string, folder: string): Promise<OutputPipes> {
+async function makeOutputPipes(mkfifo: string, folder: string) {
   const paths = [join(folder, randomUUID()), join(folder, randomUUID())] as const;
   try {
     // Everybody may open what has no name any more: the jail's user is not who made it.
     await run(mkfifo, ["-m", "666", ...paths], { env: {} });
-    const [out, err] = [openPipe(paths[0]), openPipe(paths[1])];
-    return {
-      ends: [out.end, err.end],
-      streams: [out.stream, err.stream],
-      closeEnds() {
-        closeSync(out.end);
-        closeSync(err.end);
-      },
-    };
+    return [openPipe(paths[0]), openPipe(paths[1])] as const;
   } finally {
     for (const path of paths) await rm(path, { force: true });
   }

@@ -30,10 +30,22 @@ export function normalizePath(path: string, from: string = ROOT): string {
   return ROOT + parts.join("/");
 }
 
-/** Where a symlink at `link` leads. What leads above the root is the root's business: it has no above. */
+/** A path as guests write them, meant from the root, in the form of {@link normalizePath}. @throws PerdureError `EINVAL`, `ENAMETOOLONG` */
+export function cleanPath(path: string): string {
+  if (!path.startsWith("/") || path.includes("\0")) throw posixError("EINVAL", `not an absolute path, '${path}'`);
+  if (path.length > MAX_PATH) throw posixError("ENAMETOOLONG", `the path is too long, '${path.slice(0, 80)}'`);
+  return resolveFrom(ROOT, path);
+}
+
+/** Where a symlink at `link` leads. */
 export function linkTarget(link: string, target: string): string {
+  return resolveFrom(parentOf(link), target);
+}
+
+/** Where a path leads from a directory. What leads above the root is the root's business: it has no above. */
+export function resolveFrom(directory: string, path: string): string {
   const parts: string[] = [];
-  for (const part of `${target.startsWith("/") ? "" : `${parentOf(link)}/`}${target}`.split("/")) {
+  for (const part of `${path.startsWith("/") ? "" : `${directory}/`}${path}`.split("/")) {
     if (part === "..") parts.pop();
     else if (part !== "" && part !== ".") parts.push(part);
   }

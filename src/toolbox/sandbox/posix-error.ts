@@ -10,6 +10,7 @@ const codes = {
   ELOOP: "bad_input",
   ENAMETOOLONG: "bad_input",
   EFBIG: "limit",
+  ENOSPC: "limit",
   EROFS: "read_only",
   EPERM: "not_allowed",
   EIO: "not_found",
