@@ -11,6 +11,22 @@ export function concat(chunks: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
+/** All of these pieces. What `tooMuch` gives is thrown, and no more is read, when they have more than `max` bytes. */
+export async function readUpTo(
+  pieces: AsyncIterable<Uint8Array>,
+  max: number,
+  tooMuch: () => Error,
+): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of pieces) {
+    size += chunk.byteLength;
+    if (size > max) throw tooMuch();
+    chunks.push(chunk);
+  }
+  return concat(chunks);
+}
+
 /** As many bytes as a call may have arguments, safely; divisible by 3, so that the pieces join. */
 const BASE64_CHUNK = 24_576;
 

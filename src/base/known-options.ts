@@ -43,3 +43,23 @@ export function checkBound(name: string, value: number): number {
   if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 0)) return value;
   throw new PerdureError("bad_config", `\`${name}\` must be a whole number, or Infinity, not ${String(value)}.`);
 }
+
+/**
+ * Looks at options that are numbers, where they are given.
+ * @throws PerdureError `bad_config` for what is no (whole) number of at least `least`
+ */
+export function checkNumbers(
+  where: string,
+  given: object,
+  names: readonly string[],
+  { whole = false, least = 1 }: { readonly whole?: boolean; readonly least?: number } = {},
+): void {
+  const isNumber = whole ? Number.isSafeInteger : Number.isFinite;
+  for (const name of names) {
+    const value: unknown = Reflect.get(given, name);
+    if (value === undefined || (isNumber(value) && (value as number) >= least)) continue;
+    const wanted = `${whole ? "a whole number" : "a number"} of at least ${least}`;
+    const got = typeof value === "number" ? value : JSON.stringify(value);
+    throw new PerdureError("bad_config", `${where}: ${name} must be ${wanted}, not ${got}.`);
+  }
+}

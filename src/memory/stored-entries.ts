@@ -12,25 +12,10 @@ import { changeText, readText } from "./stored-text.ts";
 export const MAX_ENTRIES = 256;
 
 /** Texts under keys that the agent stores itself. An entry that is emptied is gone. */
-export interface StoredEntries {
-  get(): string;
-  load(key: string): string | undefined;
-  search(query: string, options: { readonly limit: number }): ContextHit[];
-  /**
-   * Changes one entry, with the reading of what is there in one transaction. A `call` that was here already changes
-   * nothing. @throws PerdureError `limit`, what `change` throws
-   */
-  change(
-    key: string,
-    change: (content: string | undefined) => string,
-    more: { readonly description?: string; readonly call?: string },
-  ): void;
-  /** Deletes all of them, in the caller's transaction. */
-  erase(): void;
-}
+export type StoredEntries = ReturnType<typeof storedEntries>;
 
 /** @param session undefined: all sessions share them. */
-export function storedEntries(host: SessionStore, label: string, session: string | undefined): StoredEntries {
+export function storedEntries(host: SessionStore, label: string, session: string | undefined) {
   const indexCell = cellOf.entries(label, session);
   const index = (): readonly KeyDescription[] => {
     const json = host.blank ? undefined : readCell(host, indexCell);
@@ -59,7 +44,7 @@ export function storedEntries(host: SessionStore, label: string, session: string
   return {
     get: () => listOf(index()),
     load,
-    search(query, { limit }) {
+    search(query: string, { limit }: { readonly limit: number }): ContextHit[] {
       const wanted = parseQuery(query, true);
       const hits = index().map(({ key, description = "" }) => {
         const content = load(key) ?? "";
@@ -72,7 +57,15 @@ export function storedEntries(host: SessionStore, label: string, session: string
         .slice(0, limit)
         .map(({ key, content }) => ({ key, content }));
     },
-    change(key, change, { description, call }) {
+    /**
+     * Changes one entry, with the reading of what is there in one transaction. A `call` that was here already changes
+     * nothing. @throws PerdureError `limit`, what `change` throws
+     */
+    change(
+      key: string,
+      change: (content: string | undefined) => string,
+      { description, call }: { readonly description?: string; readonly call?: string },
+    ): void {
       const cell = cellOf.entry(label, session, key);
       host.tx(() => {
         const content = changeText(host, cell, change, call);
@@ -80,7 +73,8 @@ export function storedEntries(host: SessionStore, label: string, session: string
         list(key, content, description);
       });
     },
-    erase() {
+    /** Deletes all of them, in the caller's transaction. */
+    erase(): void {
       for (const { key } of index()) deleteCell(host, cellOf.entry(label, session, key));
       deleteCell(host, indexCell);
     },

@@ -121,14 +121,16 @@ interface DecidedApproval extends PendingApproval {
   readonly reason: string | null;
 }
 
+type BookHost = Pick<AgentHost, "sql" | "tx" | "clock" | "blank" | "emit" | "report">;
+
 /**
  * The book of tool calls: what was asked, decided, begun and settled. The methods are synchronous and run inside the
  * caller's transaction, so that a change is stored together with what it belongs to, or not at all.
  */
 export class CallBook {
-  readonly #host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank" | "emit" | "report">;
+  readonly #host: BookHost;
 
-  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank" | "emit" | "report">) {
+  constructor(host: BookHost) {
     this.#host = host;
   }
 

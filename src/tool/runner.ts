@@ -164,11 +164,7 @@ export class ToolRunner {
     if (need.kind === "answer") return { kind: "answer", ended: { kind: "output", output: need.output } };
     const { expiresInMs: waitMs } = need;
     const summary = approvalText(need);
-    return {
-      ...{ kind: "ask", reason: summary },
-      ...(summary !== undefined && { summary }),
-      ...(waitMs !== undefined && { waitMs }),
-    };
+    return { kind: "ask", reason: summary, summary, waitMs };
   }
 
   async #before(call: ToolCall, messages: readonly ModelMessage[]): Promise<ToolCallDecision> {
@@ -394,10 +390,7 @@ async function execute(
       messages: context.messages,
       abortSignal: signal,
       idempotencyKey: context.idempotencyKey,
-      ...(context.identity !== undefined && { identity: context.identity }),
-      ...(context.approval !== undefined && { approval: context.approval }),
-      ...(context.resumed !== undefined && { resumed: context.resumed }),
-      ...(context.turn !== undefined && { turn: context.turn }),
+      ...{ identity: context.identity, approval: context.approval, resumed: context.resumed, turn: context.turn },
       step: context.steps?.(signal) ?? passingSteps(context.idempotencyKey, signal),
       context: given,
       // Its name before version 7 of the AI SDK.

@@ -70,11 +70,7 @@ export function sessionSearchTool(options: SessionSearchToolOptions): Tool<Sessi
       try {
         if (read !== undefined) return await readMessage(search, read, page, within);
         if (query === undefined) return { error: "Give `query`, or `read` with the id of a message." };
-        const hits = await search.searchLoosely(query, {
-          ...within,
-          limit: DEFAULT_HITS,
-          ...(abortSignal !== undefined && { signal: abortSignal }),
-        });
+        const hits = await search.searchLoosely(query, { ...within, limit: DEFAULT_HITS, signal: abortSignal });
         return describe(hits, scope);
       } catch (thrown) {
         // What the model got wrong it can mend itself.
@@ -92,7 +88,7 @@ async function readMessage(
   page: number | undefined,
   within: { readonly session?: string },
 ): Promise<SessionSearchOutput> {
-  const found = await search.read(id, { ...within, ...(page !== undefined && { page }) });
+  const found = await search.read(id, { ...within, page });
   if (found === undefined) return { error: `There is no message "${id}" here. Find ids with \`query\`.` };
   const { createdAt, ...rest } = found;
   const more = rest.page < rest.pages ? { note: `Read on with page ${rest.page + 1}.` } : {};

@@ -1,6 +1,6 @@
 import type { Experimental_DownloadFunction as DownloadFunction } from "ai";
 import { createDownload } from "../../base/ai-sdk.ts";
-import { concat } from "../../base/bytes.ts";
+import { readUpTo } from "../../base/bytes.ts";
 import { PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { createGuardedFetch, type GuardedFetchOptions } from "./guarded-fetch.ts";
@@ -52,21 +52,11 @@ export function fileLoader(options: FileDownloadOptions = {}): LoadFile {
       await response.body?.cancel();
       throw new PerdureError("call_failed", `${url.host} answered ${response.status}.`);
     }
+    const tooMuch = () => new PerdureError("limit", `The file at ${url.host} is larger than ${maxBytes} bytes.`);
+    const body = (response.body ?? []) as AsyncIterable<Uint8Array>;
     return {
-      data: await readUpTo(response, maxBytes, url.host),
+      data: await readUpTo(body, maxBytes, tooMuch),
       mediaType: response.headers.get("content-type") ?? undefined,
     };
   };
-}
-
-async function readUpTo({ body }: Response, maxBytes: number, host: string): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
-    size += chunk.byteLength;
-    // Leaving the loop ends the answer.
-    if (size > maxBytes) throw new PerdureError("limit", `The file at ${host} is larger than ${maxBytes} bytes.`);
-    chunks.push(chunk);
-  }
-  return concat(chunks);
 }

@@ -17,7 +17,7 @@ export interface Injection {
 }
 
 /** Adds what belongs to a target. */
-export type Inject = (target: Target, headers: Readonly<Record<string, string>>) => Promise<Record<string, string>>;
+type Inject = (target: Target, headers: Readonly<Record<string, string>>) => Promise<Record<string, string>>;
 
 /** @throws PerdureError `bad_config` for a rule or headers that cannot work */
 export function createInject(injections: readonly Injection[]): Inject {

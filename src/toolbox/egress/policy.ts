@@ -8,16 +8,6 @@ export type Verdict =
   | { readonly allowed: true; readonly rule: string }
   | { readonly allowed: false; readonly reason: string };
 
-/** Decides, and asks nothing of the network. */
-export interface Policy {
-  /** The rules as they were written. Empty when any public host is allowed. */
-  readonly allow: readonly string[];
-  request(target: Target, method: string): Verdict;
-  tunnel(host: string, port: number): Verdict;
-  /** Looks at all that a name was resolved to. `undefined`: go on. Otherwise the reason to refuse. */
-  addresses(host: string, port: number, addresses: readonly string[]): string | undefined;
-}
-
 /** What a policy is made of. */
 interface PolicyOptions {
   /** `public`: every public host, for clients that are the app's own. */
@@ -30,8 +20,8 @@ const usualMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 const PUBLIC_RULE = "any public host";
 const MAX_SHOWN = 20;
 
-/** @throws PerdureError `bad_config` for rules that are none */
-export function createPolicy({ allow, methods = usualMethods, allowPrivate = [] }: PolicyOptions): Policy {
+/** Decides, and asks nothing of the network. @throws PerdureError `bad_config` for rules that are none */
+export function createPolicy({ allow, methods = usualMethods, allowPrivate = [] }: PolicyOptions) {
   const rules = allow === "public" ? undefined : allow.map(parseRule);
   const places = allowPrivate.map(parsePrivatePlace);
   const upper = new Set(methods.map((method) => method.toUpperCase()));
@@ -42,8 +32,9 @@ export function createPolicy({ allow, methods = usualMethods, allowPrivate = [] 
   };
 
   return {
+    /** The rules as they were written. Empty when any public host is allowed. */
     allow: rules?.map(({ text }) => text) ?? [],
-    request(target, method) {
+    request(target: Target, method: string): Verdict {
       if (!upper.has(method))
         return refused(`The method ${method.slice(0, 20)} is not allowed; ${list([...upper])} are.`);
       const rule = rules === undefined ? PUBLIC_RULE : matchRule(rules, target)?.text;
@@ -51,7 +42,7 @@ export function createPolicy({ allow, methods = usualMethods, allowPrivate = [] 
       const reason = refuseHost(target.host, target.port);
       return reason === undefined ? { allowed: true, rule } : refused(reason);
     },
-    tunnel(host, port) {
+    tunnel(host: string, port: number): Verdict {
       const rule = rules === undefined ? undefined : matchTunnel(rules, host, port)?.text;
       const place = hostAndPort(host, port);
       if (rule === undefined && rules?.some((one) => one.path !== undefined && isHost(one, host)) === true) {
@@ -61,7 +52,8 @@ export function createPolicy({ allow, methods = usualMethods, allowPrivate = [] 
       const reason = refuseHost(host, port);
       return reason === undefined ? { allowed: true, rule } : refused(reason);
     },
-    addresses(host, port, addresses) {
+    /** Looks at all that a name was resolved to. `undefined`: go on. Otherwise the reason to refuse. */
+    addresses(host: string, port: number, addresses: readonly string[]): string | undefined {
       if (addresses.length === 0) return `${host} has no address.`;
       // One of several is enough: which one is connected to is not the guest's to choose.
       const found = addresses.find((one) => isPrivateAddress(one) && !isNamedPlace(places, host, port, one));

@@ -9,7 +9,6 @@ import { extensionTool } from "./extension-tool.ts";
 import { checkSource, type Described, oneLine, prefixOf, readDescription, toolNameOf } from "./guest.ts";
 import { ExtensionHooks, type Listener } from "./hooks.ts";
 import { ownLabels } from "./host-functions.ts";
-import { makeVm, type VmOptions } from "./make-vm.ts";
 import {
   checkManifest,
   type ExtensionContext,
@@ -20,7 +19,7 @@ import {
 import { newWishes, wishesOf } from "./permissions.ts";
 import { describedText, type ExtensionPreview, promptLines, ShownExtensions } from "./preview.ts";
 import { deleteRecord, hashOf, readDeclared, readRecords, writeDeclared, writeRecord } from "./records.ts";
-import type { ExtensionVm } from "./vm.ts";
+import { type ExtensionVm, makeVm, type VmOptions } from "./vm.ts";
 
 /** Each brings tools into every prompt. */
 const MAX_EXTENSIONS = 32;

@@ -1,4 +1,4 @@
-import { concat } from "../../base/bytes.ts";
+import { readUpTo } from "../../base/bytes.ts";
 import { posixError } from "../sandbox/posix-error.ts";
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -31,23 +31,8 @@ export function textOf(path: string, bytes: Uint8Array): string {
 }
 
 /** Everything that a stream brings. @throws PerdureError `EFBIG`, after which the stream is cancelled */
-export async function collectStream(stream: ReadableStream<Uint8Array>, max: number): Promise<Uint8Array> {
-  const reader = stream.getReader();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    size += value.length;
-    if (size > max) {
-      const error = tooLarge("The stream", max);
-      // A source that does not want to be cancelled changes nothing about that.
-      await reader.cancel(error).catch(() => {});
-      throw error;
-    }
-    chunks.push(value);
-  }
-  return concat(chunks);
+export function collectStream(stream: ReadableStream<Uint8Array>, max: number): Promise<Uint8Array> {
+  return readUpTo(stream, max, () => tooLarge("The stream", max));
 }
 
 /** A file that may not be as large as that. */

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { namesOf, refuseUnknown } from "../../base/known-options.ts";
+import { checkNumbers, namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { isRecord } from "../../base/json.ts";
 import type { AgentHost } from "../../port.ts";
 import type { LargeFiles } from "./large-files.ts";
@@ -27,13 +27,14 @@ const optionNames = namesOf<WorkspaceOptions>()(
   "host namespace inlineLimit largeFiles maxFileBytes maxPoints onChange",
 );
 
-/** @throws PerdureError `bad_config` for names that no option has, and for a workspace of no agent */
+/** @throws PerdureError `bad_config` for what cannot be an option, and for a workspace of no agent */
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {
   refuseUnknown(options, optionNames, "Workspace", {
     sql: "Its rows are the agent's own: make it with this.createWorkspace({ ... }).",
     r2: "Large files go to `largeFiles: bucketFiles(bucket)`: this.createWorkspace({ largeFiles }).",
     name: "It belongs to its agent. Several trees of one agent differ by `namespace`.",
   });
+  checkNumbers("Workspace", options, ["inlineLimit", "maxFileBytes", "maxPoints"], { whole: true });
   if (isRecord(options.host)) return;
   const how = "Inside of an agent, make it with this.createWorkspace({ ... }).";
   throw new PerdureError("bad_config", `Workspace: host is missing. ${how}`);

@@ -54,9 +54,9 @@ export class Workspace extends ByteFiles implements WorkspaceFiles {
     this.#host = options.host;
     this.#ns = checkNamespace(options.namespace ?? "main");
     this.#largeFiles = options.largeFiles;
-    this.#inlineLimit = positive("inlineLimit", options.inlineLimit ?? INLINE_LIMIT);
-    this.#maxFileBytes = positive("maxFileBytes", options.maxFileBytes ?? MAX_FILE_BYTES);
-    this.#maxPoints = positive("maxPoints", options.maxPoints ?? MAX_POINTS);
+    this.#inlineLimit = options.inlineLimit ?? INLINE_LIMIT;
+    this.#maxFileBytes = options.maxFileBytes ?? MAX_FILE_BYTES;
+    this.#maxPoints = options.maxPoints ?? MAX_POINTS;
     if (options.onChange !== undefined) this.watch(options.onChange);
   }
 
@@ -347,12 +347,4 @@ function isSameContent(a: FileRow | undefined, b: FileRow | undefined): boolean 
 function toEntry(path: string, row: FileMeta): WorkspaceEntry {
   const { kind, size, mtime, mode, target } = row;
   return { path, name: nameOf(path), type: kind, size, mtimeMs: mtime, mode, ...(target !== null && { target }) };
-}
-
-function positive(name: string, value: number): number {
-  if (Number.isInteger(value) && value >= 1) return value;
-  throw new PerdureError(
-    "bad_config",
-    `Workspace: ${name} must be a whole number of at least 1, not ${String(value)}.`,
-  );
 }

@@ -134,10 +134,7 @@ function fetchTool(rules: FetchToolRules): Tool<FetchInput, FetchOutput> {
       if (typeof asked === "string") return failure("bad_input", asked);
       try {
         const headers = { accept: ACCEPT, ...lowerCase(asked.headers ?? {}) };
-        const response = await egress.fetch(asked.url, {
-          ...{ method: asked.method, headers },
-          ...(abortSignal !== undefined && { signal: abortSignal }),
-        });
+        const response = await egress.fetch(asked.url, { method: asked.method, headers, signal: abortSignal });
         return await present(response, asked, spill);
       } catch (thrown) {
         return failed(thrown, egress, abortSignal);

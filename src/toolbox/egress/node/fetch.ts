@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { Readable, type Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { concat } from "../../../base/bytes.ts";
+import { readUpTo } from "../../../base/bytes.ts";
 import { PerdureError } from "../../../base/error.ts";
 import type { EgressRequest, EgressResponse } from "../../sandbox/sandbox.ts";
 import { createDeadline } from "../deadline.ts";
@@ -94,22 +94,13 @@ async function readBody(message: IncomingMessage, maxBytes: number, unpack?: Tra
     message.destroy();
     throw tooLarge(maxBytes);
   }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const collect = async (source: AsyncIterable<Uint8Array>) => {
-    for await (const chunk of source) {
-      size += chunk.byteLength;
-      if (size > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(chunk);
-    }
-  };
+  const collect = (source: AsyncIterable<Uint8Array>) => readUpTo(source, maxBytes, () => tooLarge(maxBytes));
   try {
-    await (unpack === undefined ? pipeline(message, collect) : pipeline(message, unpack, collect));
+    return await (unpack === undefined ? pipeline(message, collect) : pipeline(message, unpack, collect));
   } catch (thrown) {
     if (!isZlib(thrown)) throw thrown;
     throw new PerdureError("call_failed", "The response could not be decompressed.", { cause: thrown });
   }
-  return concat(chunks);
 }
 
 /** What unpacks a body; undefined for one that is not packed. */

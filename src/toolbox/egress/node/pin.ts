@@ -16,7 +16,7 @@ export interface Pinned {
 }
 
 /** What a decision is about. */
-export type About = Pick<EgressDecision, "via" | "method" | "url" | "hop">;
+type About = Pick<EgressDecision, "via" | "method" | "url" | "hop">;
 
 /**
  * Decides on a connection that the rules say `verdict` of, by what its host resolves to as well, and tells of it.

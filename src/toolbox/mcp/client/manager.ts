@@ -12,14 +12,13 @@ import type { McpOAuthCallbackOptions } from "../oauth/callback.ts";
 import type { McpOAuthProvider } from "../oauth/own-provider.ts";
 import { CALLBACK, SignIns } from "../oauth/sign-ins.ts";
 import { aiToolsOf, type ToolSource } from "./ai-tools.ts";
-import { answerServer, capabilitiesOf } from "./answer-server.ts";
 import { McpConnection } from "./connection.ts";
-import type { ElicitationHandlers, McpClientFeatures } from "./elicitation.ts";
+import { answerServer, capabilitiesOf, type ElicitationHandlers, type McpClientFeatures } from "./elicitation.ts";
 import { type FetchRules, isLoopback, type McpFetch, placeOf, serverFetch } from "./http-fetch.ts";
 import { McpRegistry, settle } from "./registry.ts";
 import { callTool, requestOptions } from "./requests.ts";
 import { checkCommand, checkName, checkUrl, type McpServerRecord, type McpTarget } from "./server-record.ts";
-import { mcpFrame, mcpState } from "./state.ts";
+import { isUsable, mcpFrame, mcpState } from "./state.ts";
 import type {
   AddMcpServerOptions,
   AddMcpServerResult,
@@ -403,11 +402,6 @@ export class McpClientManager {
       if (!this.#halted) this.#options.changed();
     });
   }
-}
-
-/** Whether the tools of a server can be called: also while its connection is made again. */
-function isUsable({ state }: McpConnection): boolean {
-  return state === "ready" || state === "connecting" || state === "connected" || state === "discovering";
 }
 
 /** Asks public hosts, with names resolved once and held on to; and the private places that are named. */

@@ -14,12 +14,17 @@ export function mcpState(connections: Iterable<Pick<McpConnection, "info" | "cat
     const error = info.error === null ? null : withoutWords(info.error);
     servers[serverId] = { name, server_url: url, auth_url: authUrl, state, error, instructions, capabilities };
     // What cannot be used now is not offered.
-    if (state !== "ready" && state !== "connecting" && state !== "discovering" && state !== "connected") continue;
+    if (!isUsable({ state })) continue;
     tools.push(...catalogue.tools.map((tool) => ({ serverId, ...tool })));
     prompts.push(...catalogue.prompts.map((prompt) => ({ serverId, ...prompt })));
     resources.push(...catalogue.resources.map((resource) => ({ serverId, ...resource })));
   }
   return { servers, tools, prompts, resources };
+}
+
+/** Whether the tools of a server can be called: also while its connection is made again. */
+export function isUsable({ state }: Pick<McpConnection, "state">): boolean {
+  return state === "ready" || state === "connecting" || state === "connected" || state === "discovering";
 }
 
 /** The frame for it. */

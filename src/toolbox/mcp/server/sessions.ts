@@ -62,10 +62,7 @@ export class McpSessions {
   /** Answers a request of an older revision. @param body what a POST said */
   async answer(request: Request, body: unknown, auth: AuthInfo | undefined): Promise<Response> {
     this.#sweep();
-    const options = {
-      ...(body !== undefined && { parsedBody: body }),
-      ...(auth !== undefined && { authInfo: auth }),
-    };
+    const options = { ...(body !== undefined && { parsedBody: body }), authInfo: auth };
     const id = request.headers.get("mcp-session-id");
     const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
     const begins = request.method === "POST" && messages.some((message) => this.#sdk.isInitializeRequest(message));
@@ -100,11 +97,7 @@ export class McpSessions {
   }
 
   async #begin(request: Request, auth: AuthInfo | undefined): Promise<WebStandardStreamableHTTPServerTransport> {
-    const server = await this.#factory({
-      era: "legacy",
-      requestInfo: request,
-      ...(auth !== undefined && { authInfo: auth }),
-    });
+    const server = await this.#factory({ era: "legacy", requestInfo: request, authInfo: auth });
     const id = crypto.randomUUID();
     const { eventStore, retryMs } = this.#options;
     const transport = new this.#sdk.WebStandardStreamableHTTPServerTransport({
@@ -145,24 +138,9 @@ function whenEnded(response: Response, ended: () => void): Response {
     ended();
     return response;
   }
-  const reader = body.getReader();
-  const watched = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read();
-        if (!done) return controller.enqueue(value);
-        ended();
-        controller.close();
-      } catch (thrown) {
-        ended();
-        controller.error(thrown);
-      }
-    },
-    cancel(reason) {
-      ended();
-      return reader.cancel(reason);
-    },
-  });
+  // The types do not know `cancel` yet: it comes when either side has given up.
+  const watcher: Transformer<Uint8Array, Uint8Array> & { cancel(): void } = { flush: ended, cancel: ended };
+  const watched = body.pipeThrough(new TransformStream(watcher));
   return new Response(watched, { status, statusText, headers });
 }
 

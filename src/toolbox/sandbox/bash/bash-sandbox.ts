@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
+import { checkNumbers, namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { LanePool } from "../lane-pool.ts";
 import { resolveLimits } from "../limits.ts";
 import { cleanPath } from "../path.ts";
@@ -44,11 +44,7 @@ export interface BashSandbox extends Sandbox {
 }
 
 const PACKAGE = "just-bash";
-const DEFAULT_WORKERS = 2;
-const DEFAULT_MEMORY_MB = 256;
-const DEFAULT_PYTHON_MB = 128;
-const DEFAULT_IDLE_MS = 60_000;
-const DEFAULT_FILE_BYTES = 32 << 20;
+const DEFAULTS = { workers: 2, memoryMB: 256, pythonMemoryMB: 128, idleMs: 60_000, maxFileBytes: 32 << 20 };
 /** A shell that has run this many scripts is replaced. */
 const RUNS_PER_SHELL = 200;
 /** After a script that went beyond one of these its shell is not used again. */
@@ -70,12 +66,9 @@ const MOUNT = /^\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
  */
 export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox {
   refuseUnknown(options, bashSandboxOptionsNames, "createBashSandbox()");
-  const python = options.python ?? true;
-  const maxFileBytes = positive("maxFileBytes", options.maxFileBytes ?? DEFAULT_FILE_BYTES);
-  const workers = positive("workers", options.workers ?? DEFAULT_WORKERS);
-  const memoryMB = positive("memoryMB", options.memoryMB ?? DEFAULT_MEMORY_MB);
-  const pythonMemoryMB = positive("pythonMemoryMB", options.pythonMemoryMB ?? DEFAULT_PYTHON_MB);
-  const idleMs = positive("idleMs", options.idleMs ?? DEFAULT_IDLE_MS);
+  checkNumbers("createBashSandbox", options, Object.keys(DEFAULTS));
+  const { python = true } = options;
+  const { maxFileBytes, workers, memoryMB, pythonMemoryMB, idleMs } = wholeNumbers(options);
   let opened: LanePool<ToShell, string> | undefined;
   let disposed = false;
   let runs = 0;
@@ -200,12 +193,10 @@ function checkRequest(request: BashRunRequest, python: boolean): void {
   mountsOf(request);
 }
 
-function positive(name: string, value: number): number {
-  if (Number.isFinite(value) && value >= 1) return Math.floor(value);
-  throw new PerdureError(
-    "bad_config",
-    `createBashSandbox: ${name} must be a number of at least 1, not ${String(value)}.`,
-  );
+function wholeNumbers(options: BashSandboxOptions): typeof DEFAULTS {
+  const names = Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[];
+  const numbers = names.map((name) => [name, Math.floor(options[name] ?? DEFAULTS[name])]);
+  return Object.fromEntries(numbers) as typeof DEFAULTS;
 }
 
 let shared: BashSandbox | undefined;

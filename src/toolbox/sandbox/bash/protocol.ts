@@ -1,4 +1,5 @@
 import { isCount, isRecord } from "../../../base/json.ts";
+import type { ShellEnd } from "./outcome.ts";
 
 /**
  * What a shell's worker and its host say to each other. The host reads every message as if it came from the network:
@@ -86,14 +87,7 @@ export type Call = FileCall | FetchCall | ToolCall;
 type WorkerMessage =
   | { readonly type: "ready" }
   | { readonly type: "call"; readonly run: number; readonly call: number; readonly ask: Call }
-  | {
-      readonly type: "done";
-      readonly run: number;
-      readonly exitCode: number;
-      readonly stdout: string;
-      readonly stderr: string;
-      readonly cut: boolean;
-    }
+  | ({ readonly type: "done"; readonly run: number } & ShellEnd)
   | { readonly type: "failed"; readonly run: number; readonly message: string };
 
 /** A message of the worker, or undefined for what is none. */

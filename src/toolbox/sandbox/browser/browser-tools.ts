@@ -1,6 +1,6 @@
 import type { Tool, ToolExecutionOptions } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
+import { checkNumbers, namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { currentOwner, type Owner } from "../../../base/owner.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { Probe } from "../sandbox.ts";
@@ -259,10 +259,6 @@ function checkOptions(options: BrowserToolsOptions): void {
       'createBrowserTools: give `egress`, such as createEgress({ allow: ["example.com"] }).',
     );
   }
-  for (const name of ["idleMs", "maxPages", "navigationMs", "responseBytes", "maxChars", "memoryMB"] as const) {
-    const value = options[name];
-    if (value !== undefined && !(Number.isFinite(value) && value >= 1)) {
-      throw new PerdureError("bad_config", `createBrowserTools: ${name} must be a number of at least 1.`);
-    }
-  }
+  const numbers = ["idleMs", "maxPages", "navigationMs", "responseBytes", "maxChars", "memoryMB"];
+  checkNumbers("createBrowserTools", options, numbers);
 }

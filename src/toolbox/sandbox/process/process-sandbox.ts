@@ -1,6 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
-import type { createJailer } from "./node/jailer.ts";
+import { checkNumbers, namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import type { Language, Limits, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { type CheckoutBounds, DEFAULT_CHECKOUT, type FilesReport } from "./files-report.ts";
 
@@ -82,9 +81,10 @@ export function createProcessSandbox(options: ProcessSandboxOptions = {}): Proce
   refuseUnknown(options, processSandboxOptionsNames, "createProcessSandbox()");
   const settings = settingsOf(options);
   let languages = LANGUAGES;
-  let jailer: Promise<ReturnType<typeof createJailer>> | undefined;
+  const load = async () => (await import("./node/jailer.ts")).createJailer(settings);
+  let jailer: ReturnType<typeof load> | undefined;
   let disposed = false;
-  const open = () => (jailer ??= import("./node/jailer.ts").then((it) => it.createJailer(settings)));
+  const open = () => (jailer ??= load());
 
   const probe = async (): Promise<Probe> => {
     if (disposed) return { ok: false, missing: "This sandbox was disposed." };
@@ -151,11 +151,7 @@ function settingsOf(options: ProcessSandboxOptions): ProcessSettings {
     limits: { ...PROCESS_LIMITS, ...options.limits },
     checkout: { ...DEFAULT_CHECKOUT, ...options.checkout },
   };
-  for (const name of ["processes", "openFiles", "tmpMB", "diskMB"] as const) {
-    if (!Number.isSafeInteger(settings[name]) || settings[name] < 1) {
-      throw new PerdureError("bad_config", `createProcessSandbox: ${name} must be a whole number of at least 1.`);
-    }
-  }
+  checkNumbers("createProcessSandbox", settings, ["processes", "openFiles", "tmpMB", "diskMB"], { whole: true });
   const { uid, gid } = settings.runAs;
   if (!Number.isSafeInteger(uid) || !Number.isSafeInteger(gid) || uid < 1 || gid < 1) {
     throw new PerdureError("bad_config", "createProcessSandbox: runAs must name a user and a group other than root.");

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
+import { checkNumbers, namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { resolveLimits } from "../limits.ts";
 import type { Limits, Sandbox } from "../sandbox.ts";
 
@@ -65,24 +65,13 @@ export function createQuickJsSandbox(options: QuickJsOptions = {}): ParkingSandb
 }
 
 function checkOptions(options: QuickJsOptions): void {
-  const { host, lanes, limits }: { host?: unknown; lanes?: QuickJsOptions["lanes"]; limits?: Partial<Limits> } =
-    options;
+  const { lanes = {}, limits } = options;
+  const host: unknown = options.host;
   if (host !== undefined && host !== "thread" && host !== "process") {
     throw new PerdureError("bad_config", `host must be "thread" or "process", not ${JSON.stringify(host)}.`);
   }
-  for (const [name, least] of [
-    ["max", 1],
-    ["warm", 0],
-    ["idleMs", 0],
-  ] as const) {
-    const value = lanes?.[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least)) {
-      throw new PerdureError(
-        "bad_config",
-        `lanes.${name} must be a whole number of at least ${least}, not ${String(value)}.`,
-      );
-    }
-  }
+  checkNumbers("createQuickJsSandbox: lanes", lanes, ["max"], { whole: true });
+  checkNumbers("createQuickJsSandbox: lanes", lanes, ["warm", "idleMs"], { whole: true, least: 0 });
   try {
     resolveLimits(limits);
   } catch (thrown) {

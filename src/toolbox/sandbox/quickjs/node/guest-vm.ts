@@ -16,7 +16,7 @@ const IMAGE_SLACK_MB = 16;
 export class GuestMemoryError extends Error {}
 
 /** Where to find things in an image. */
-interface Tokens {
+export interface Tokens {
   readonly side: readonly number[];
   readonly main: number | null;
 }
@@ -219,23 +219,19 @@ type EngineFunction = (...args: JSValueHandle[]) => JSValueHandle;
 function hostFunctions(vm: QuickJS, host: HostSide): Record<keyof HostSide, EngineFunction> {
   const text = (handle: JSValueHandle | undefined): string => (handle?.isString === true ? handle.toString() : "");
   const count = (handle: JSValueHandle | undefined): number => (handle?.isNumber === true ? handle.toNumber() : -1);
+  const nothing =
+    (work: (...args: (JSValueHandle | undefined)[]) => void): EngineFunction =>
+    (...args) => {
+      work(...args);
+      return vm.undefined;
+    };
   return {
-    call: (id, namespace, name, args) => {
-      host.call(count(id), text(namespace), text(name), text(args));
-      return vm.undefined;
-    },
-    log: (level, line) => {
-      host.log(text(level), text(line));
-      return vm.undefined;
-    },
-    setTimer: (id, ms, repeats) => {
-      host.setTimer(count(id), count(ms), repeats?.isBool === true && repeats.toBoolean());
-      return vm.undefined;
-    },
-    clearTimer: (id) => {
-      host.clearTimer(count(id));
-      return vm.undefined;
-    },
+    call: nothing((id, namespace, name, args) => host.call(count(id), text(namespace), text(name), text(args))),
+    log: nothing((level, line) => host.log(text(level), text(line))),
+    setTimer: nothing((id, ms, repeats) =>
+      host.setTimer(count(id), count(ms), repeats?.isBool === true && repeats.toBoolean()),
+    ),
+    clearTimer: nothing((id) => host.clearTimer(count(id))),
   };
 }
 

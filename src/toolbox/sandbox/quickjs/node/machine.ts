@@ -4,9 +4,10 @@ import type { FromLane, Image, LaneAnswer, LaneOutcome, ToLane } from "../messag
 import type { HostSide } from "./boot-guest.ts";
 import { explainThrown } from "./explain.ts";
 import { GuestOutput } from "./guest-output.ts";
-import { GuestMemoryError, GuestVm, type GuestVmOptions } from "./guest-vm.ts";
+import { GuestMemoryError, GuestVm, type GuestVmOptions, type Tokens } from "./guest-vm.ts";
 import { moduleSource } from "./module-source.ts";
-import { mayBePlain, plainBody, shapesOf, withImports } from "./source.ts";
+import { rewriteImports } from "../rewrite-imports.ts";
+import { mayBePlain, plainBody, shapesOf } from "./source.ts";
 import { isStripperBroken, TOO_DEEP } from "./strip-types.ts";
 import { GuestTimers } from "./timers.ts";
 
@@ -17,7 +18,7 @@ const JOBS_PER_LOOK = 32;
 const REST_AFTER_MS = 2;
 
 interface Meta {
-  readonly tokens: { readonly side: readonly number[]; readonly main: number | null };
+  readonly tokens: Tokens;
   readonly timers: readonly [number, number][];
   readonly parked: readonly number[];
 }
@@ -64,10 +65,6 @@ export class Machine {
     );
   }
 
-  get ended(): boolean {
-    return this.#ended;
-  }
-
   /** Never rejects. */
   async begin(): Promise<void> {
     try {
@@ -105,7 +102,7 @@ export class Machine {
 
   /** Starts the code in the shape that fits. Returns why its types cannot be taken off, if so. */
   #startCode(guest: GuestVm, task: Extract<Task, { type: "start" }>): string | undefined {
-    const given = withImports(task.code);
+    const given = rewriteImports(task.code);
     if (task.language === "js" || mayBePlain(given)) {
       if (this.#startPlain(guest, given, task.language === "js")) return undefined;
     }
@@ -299,18 +296,14 @@ export class Machine {
     this.#end({ status: "suspended" });
   }
 
+  /** Says that the guest waits, when it has done so for a while. Only here is it asked, so it never computes meanwhile. */
   #rest(): void {
     this.#output.flush();
-    this.#restSoon();
-  }
-
-  /** Says that the guest waits, when it has done so for a while. Only here is it asked, so it never computes meanwhile. */
-  #restSoon(): void {
     const turn = this.#turn;
     this.#resting ??= setTimeout(() => {
       this.#resting = undefined;
       if (turn === this.#turn) this.#post({ type: "rest", run: this.#task.run });
-      else this.#restSoon();
+      else this.#rest();
     }, REST_AFTER_MS);
   }
 

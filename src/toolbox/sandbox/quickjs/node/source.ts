@@ -1,4 +1,3 @@
-import { rewriteImports } from "../rewrite-imports.ts";
 import { stripTypes } from "./strip-types.ts";
 
 /** The name of the guest's code in stacks. */
@@ -61,11 +60,6 @@ export function plainModule(name: string, source: string): Plain {
   if (stripped.ok) return stripped;
   const place = stripped.line === undefined ? "" : `, line ${stripped.line}`;
   return { ok: false, message: `${stripped.message} (${name}${place})` };
-}
-
-/** Imports at the beginning, as the body of a function can have them. */
-export function withImports(code: string): string {
-  return rewriteImports(code);
 }
 
 function inner(wrapped: string): string {
