@@ -336,7 +336,7 @@ test("when there is nothing to cover, a turn is told once and a person at once",
   const path = new TestPath(host).add(user("u1", "hello"));
   const compactor = new Compactor(host);
   expect(await compactor.run(asking(path, "x").job)).toMatchObject({ ok: false, tried: false });
-  await expect(compactor.draft(asking(path, "x").job)).rejects.toThrow("nothing that could be summarised");
+  await expect(compactor.draft(asking(path, "x").job)).rejects.toThrow("nothing to summarise");
   expect(listCompactions(host, {}, 10)).toEqual([]);
   expect(await compactor.run(asking(path, "x", { trigger: "before", turn }).job)).toMatchObject({ tried: true });
   expect(compactor.allowed(turn, "before", 10)).toBe(false);

@@ -360,7 +360,10 @@ test("when a thousand requests wait, one more is told so, over HTTP and over a s
   expect(await refused.json()).toMatchObject({ error: { code: "limit" } });
   const client = await chat.connect();
   client.request("r4", [user("u4")]);
-  expect(await client.done("r4")).toMatchObject({ error: true, body: expect.stringContaining("1000 requests wait") });
+  expect(await client.done("r4")).toMatchObject({
+    error: true,
+    body: expect.stringContaining("1000 requests are already waiting"),
+  });
   expect(await chat.rows("SELECT id FROM perdure_turn UNION ALL SELECT id FROM perdure_message")).toEqual(before);
   expect(chat.takeErrors()).toHaveLength(2);
   await chat.rows("DELETE FROM perdure_turn WHERE id LIKE 'copy-%'");

@@ -80,7 +80,7 @@ test("what cannot be done is said, and changes nothing", async () => {
   const kit = await openSmall();
   await kit.ask("hello");
   const agent = await kit.agent();
-  await expect(agent.compact()).rejects.toMatchObject(bad("bad_state", "nothing that could be summarised"));
+  await expect(agent.compact()).rejects.toMatchObject(bad("bad_state", "nothing to summarise"));
   expect(await kit.compactions()).toEqual([]);
 });
 

@@ -77,7 +77,7 @@ test("a client cannot give an output to a call that waits for a person, nor to o
   client.result("c1", "paid");
   expect(await client.frame(({ type }) => type === REFUSED)).toMatchObject({
     toolCallId: "c1",
-    reason: expect.stringContaining("waits for a person"),
+    reason: expect.stringContaining("waits for approval"),
   });
   expect((await post("/chat/tools/c1", { output: "paid" })).status).toBe(403);
   expect((await post("/chat", forged("output-available"))).status).toBe(403);

@@ -93,7 +93,7 @@ test("a session cannot be erased inside of its own turn", async () => {
   const agent = await kit.agent();
   kit.within(() => agent.erase({ session: "main" }));
   expect(await kit.ask("Erase yourself")).toMatchObject({ status: "completed" });
-  expect(JSON.stringify(await kit.last())).toContain("inside of its own turn");
+  expect(JSON.stringify(await kit.last())).toContain("within its own turn");
   expect(agent.eraseReceipts()).toEqual([]);
 });
 
