@@ -9,7 +9,7 @@ import { boundedRequest, withPath } from "./genuine-request.ts";
 import { hostOf, type HostGate, type Hosts } from "./host-names.ts";
 import type { Admission, Approach, OriginGate, Origins } from "./origin.ts";
 import type { Registry } from "./registry.ts";
-import type { Runtime } from "./runtime.ts";
+import type { Residents } from "./residents.ts";
 
 /** How much is told of a header that a stranger wrote. */
 const TOLD_LENGTH = 200;
@@ -80,12 +80,12 @@ export interface RouteRules extends Omit<RouteOptions, "origins" | "hosts"> {
 
 /** Finds the agent of a request, asks the hooks and the gates on the way, and hands it over. */
 export class Router {
-  readonly #runtime: Runtime;
+  readonly #residents: Residents;
   readonly #registry: Registry;
   readonly #options: RouteRules;
 
-  constructor(runtime: Runtime, registry: Registry, options: RouteRules) {
-    this.#runtime = runtime;
+  constructor(residents: Residents, registry: Registry, options: RouteRules) {
+    this.#residents = residents;
     this.#registry = registry;
     this.#options = options;
   }
@@ -137,16 +137,16 @@ export class Router {
     }
     const host = hostOf(request).slice(0, TOLD_LENGTH);
     const { method } = request;
-    if (path !== undefined) this.#runtime.publish(path, agentId(path), "host:refused", { host, method, approach });
+    if (path !== undefined) this.#residents.publish(path, agentId(path), "host:refused", { host, method, approach });
     throw new Refusal(421, misdirected(request), "host not allowed: see the option `hosts` of the host");
   }
 
   /** Keeps the pages of strangers out, before any hook or agent hears of them. */
   #admit(request: Request, path: AgentPath, approach: Approach): void {
     const admission = this.#admission(request, path, approach);
-    if (admission === "yes" || (admission === "existing" && this.#runtime.exists(path))) return;
+    if (admission === "yes" || (admission === "existing" && this.#residents.exists(path))) return;
     const origin = (request.headers.get("origin") ?? "").slice(0, TOLD_LENGTH);
-    this.#runtime.publish(path, agentId(path), "origin:refused", { origin, method: request.method, approach });
+    this.#residents.publish(path, agentId(path), "origin:refused", { origin, method: request.method, approach });
     if (admission === "existing") throw new Refusal(403, NOTHING_THERE);
     throw new Refusal(
       403,
@@ -187,7 +187,7 @@ export class Router {
     let { request = original, identity } = before;
     let mayOnlyRead = false;
     for (const hop of address.hops) {
-      const parent = this.#runtime.resident(hop.parent);
+      const parent = this.#residents.resident(hop.parent);
       const admitted = await parent.use((agent) => agent.admitChild(request, hop.child, identity));
       if (admitted.refusal !== undefined) return { kind: "answer", response: admitted.refusal };
       // The gate may change everything of a request but where it goes.
@@ -216,11 +216,11 @@ export class Router {
   }
 
   #failed(path: AgentPath, stage: string, thrown: unknown): void {
-    this.#runtime.failed(path, stage, thrown);
+    this.#residents.failed(path, stage, thrown);
   }
 
   #deliver({ path, rest, request, identity, mayOnlyRead }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
-    return this.#runtime.resident(path).use(async (agent, life) => {
+    return this.#residents.resident(path).use(async (agent, life) => {
       const response = await agent.request(request, rest, identity, mayOnlyRead);
       await life.gate.settled();
       return response;

@@ -8,7 +8,7 @@ import { PerdureError } from "../../src/base/error.ts";
 import type { Resident } from "../../src/host/resident.ts";
 import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
-import { Runtime } from "../../src/host/runtime.ts";
+import { Residents } from "../../src/host/residents.ts";
 import type { AgentHost, AgentPath, SqlRow } from "../../src/port.ts";
 import type { Conversations } from "../../src/turn/engine/conversations.ts";
 import { type Random, seeded } from "../support/seeded.ts";
@@ -111,7 +111,7 @@ export class World {
   agent: Talk | undefined;
   model: LanguageModel;
   called: (call: ModelCall) => void = () => {};
-  #runtime: Runtime;
+  #runtime: Residents;
 
   constructor(seed: number, setup?: Partial<Setup>) {
     this.seed = seed;
@@ -186,12 +186,12 @@ export class World {
     await shared.remove(this.id);
   }
 
-  #open(): Runtime {
+  #open(): Residents {
     const { power } = this;
     this.agent = undefined;
     const clock = mortal(this.clock, power);
     this.model = this.#model(clock);
-    const runtime = new Runtime({
+    const runtime = new Residents({
       registry: new Registry({ [CLASS]: Talk }, {}),
       storage: powered(shared, power),
       clock,

@@ -2,7 +2,7 @@
 import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
 import { Router } from "../../src/host/route.ts";
-import { Runtime } from "../../src/host/runtime.ts";
+import { Residents } from "../../src/host/residents.ts";
 import type { Clock } from "../../src/base/time.ts";
 import { agents, children } from "./agents.ts";
 import { type DiskLuck, syncError } from "./disk.ts";
@@ -18,7 +18,7 @@ const IDLE_MS = [60_000, 60_000, 5_000, 300] as const;
 export class Machine implements DiskLuck {
   readonly world: World;
   readonly number: number;
-  readonly runtime: Runtime;
+  readonly runtime: Residents;
   readonly router: Router;
   /** Stops with the process: a timer of the dead never rings. */
   readonly clock: Clock;
@@ -37,7 +37,7 @@ export class Machine implements DiskLuck {
     this.epoch = world.powerLosses;
     this.clock = { now: () => world.now(), after: (ms, work) => this.#after(ms, work) };
     const registry = new Registry(agents, children);
-    this.runtime = new Runtime({
+    this.runtime = new Residents({
       registry,
       storage: world.disk.mount(this),
       clock: this.clock,

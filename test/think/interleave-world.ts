@@ -8,7 +8,7 @@ import { PerdureError } from "../../src/base/error.ts";
 import type { Resident } from "../../src/host/resident.ts";
 import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
-import { Runtime } from "../../src/host/runtime.ts";
+import { Residents } from "../../src/host/residents.ts";
 import type { AgentStore, Storage } from "../../src/host/storage.ts";
 import type { Clock } from "../../src/base/time.ts";
 import type { AgentHost, AgentPath, Blobs, SqlRow, SqlValue, WriteLevel } from "../../src/port.ts";
@@ -110,7 +110,7 @@ export class World implements ModelWorld, ToolWorld {
   agent: Talk | undefined;
   models: LanguageModel[] = [];
   tools: ToolSet = {};
-  #runtime: Runtime;
+  #runtime: Residents;
 
   constructor(seed: number, setup: Setup) {
     this.seed = seed;
@@ -203,14 +203,14 @@ export class World implements ModelWorld, ToolWorld {
     if (this.power.on) this.record.errors.push(error);
   }
 
-  #open(): Runtime {
+  #open(): Residents {
     const { power } = this;
     this.life++;
     this.agent = undefined;
     const clock = mortal(this.clock, power);
     this.models = ["a", "b"].slice(0, this.setup.models).map((id) => makeModel(this, clock, id));
     this.tools = makeTools(this, clock);
-    const runtime = new Runtime({
+    const runtime = new Residents({
       registry: new Registry({ [CLASS]: Talk }, {}),
       storage: powered(shared, power),
       clock,

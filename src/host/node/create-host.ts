@@ -7,7 +7,7 @@ import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
 import { logTo } from "../log.ts";
 import { Registry } from "../registry.ts";
 import { Router } from "../route.ts";
-import { Runtime } from "../runtime.ts";
+import { Residents } from "../residents.ts";
 import { type AgentStub, createStub } from "../../stub.ts";
 import type { Storage } from "../storage.ts";
 import { asyncContext } from "./async-context.ts";
@@ -88,7 +88,7 @@ export function createHost(options: HostOptions): Host {
   const lockWaitMs = atLeast(0, options.lock?.waitMs ?? 0, "lock.waitMs");
   const storage = openStorage(options, limits, lockWaitMs);
   const holds = newHolds();
-  const runtime = new Runtime({
+  const residents = new Residents({
     registry,
     storage,
     clock,
@@ -103,15 +103,15 @@ export function createHost(options: HostOptions): Host {
     idleMs,
     maxLive: limits.agents,
   });
-  const router = new Router(runtime, registry, rules);
-  const sockets = new WebSockets(router, runtime, limits);
+  const router = new Router(residents, registry, rules);
+  const sockets = new WebSockets(router, residents, limits);
   const route: Host["route"] = (request, target) => router.respond(request, target?.agent);
   const fetch: Host["fetch"] = async (request, target) =>
     (await route(request, target)) ?? new Response("Not Found", { status: 404 });
   const stubAt = <T extends object>(path: AgentPath, props?: object): AgentStub<T> => {
-    const stub = createStub<T>(path, (to, method, args) => runtime.call(to, method, args, { props }));
+    const stub = createStub<T>(path, (to, method, args) => residents.call(to, method, args, { props }));
     openers.set(stub, async (cls, name) => {
-      await runtime.resident(path).use((agent) => agent.invoke("subAgent", [cls, name]), props);
+      await residents.resident(path).use((agent) => agent.invoke("subAgent", [cls, name]), props);
       return stubAt([...path, { className: registry.nameOf(cls), name }]);
     });
     return stub;
@@ -123,12 +123,12 @@ export function createHost(options: HostOptions): Host {
     registry.get(className);
     return [{ className, name }];
   });
-  runtime.start();
+  residents.start();
   for (const path of first)
-    runtime
+    residents
       .resident(path)
       .use(() => Promise.resolve())
-      .catch((thrown: unknown) => runtime.failed(path, "start", thrown));
+      .catch((thrown: unknown) => residents.failed(path, "start", thrown));
   return {
     fetch,
     route,
@@ -139,10 +139,10 @@ export function createHost(options: HostOptions): Host {
       return stubAt(path, extra?.props);
     },
     listAgents: ({ after = "", limit = 1000 } = {}) => storage.index.list(after, limit),
-    replaceAgents: ({ agents, subAgents = {} }) => runtime.renew(registry.replace(agents, subAgents)),
-    status: () => ({ ok: !runtime.stopping, ...runtime.counts }),
+    replaceAgents: ({ agents, subAgents = {} }) => residents.renew(registry.replace(agents, subAgents)),
+    status: () => ({ ok: !residents.stopping, ...residents.counts }),
     stop() {
-      stopped ??= runtime
+      stopped ??= residents
         .stop(graceMs)
         .then(() => sockets.close())
         .then(() => storage.close())

@@ -8,7 +8,7 @@ import { parseConnectQuery } from "../../wire/connect-query.ts";
 import type { Resident } from "../resident.ts";
 import { HostSocket, type RawSocket, type SocketClient } from "../host-socket.ts";
 import type { Router } from "../route.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Residents } from "../residents.ts";
 import { FrameTurns } from "./frame-turns.ts";
 import type { HostLimits } from "./options.ts";
 import { toRequest } from "./to-request.ts";
@@ -25,15 +25,15 @@ const TOO_LONG = "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 export class WebSockets {
   readonly #server: WebSocketServer;
   readonly #router: Router;
-  readonly #runtime: Runtime;
+  readonly #residents: Residents;
   readonly #limits: HostLimits;
   readonly #alive = new WeakSet<WebSocket>();
   readonly #turns = new FrameTurns();
   readonly #pinging: NodeJS.Timeout;
 
-  constructor(router: Router, runtime: Runtime, limits: HostLimits) {
+  constructor(router: Router, residents: Residents, limits: HostLimits) {
     this.#router = router;
-    this.#runtime = runtime;
+    this.#residents = residents;
     this.#limits = limits;
     this.#server = new WebSocketServer({
       noServer: true,
@@ -63,7 +63,7 @@ export class WebSockets {
       await this.#refuse(incoming, socket, head, destination.response, destination.reason);
       return true;
     }
-    if (this.#runtime.stopping) {
+    if (this.#residents.stopping) {
       await this.#refuse(incoming, socket, head, new Response("host restarts", { status: 503 }));
       return true;
     }
@@ -71,7 +71,7 @@ export class WebSockets {
       ws.on("error", ignore);
       const query = parseConnectQuery(new URL(request.url).searchParams);
       if (query.transport === "capnweb") return ws.close(closeCode.unsupportedTransport, "transport not supported");
-      const resident = this.#runtime.resident(destination.path);
+      const resident = this.#residents.resident(destination.path);
       if (resident.connections >= this.#limits.connectionsPerAgent) {
         return ws.close(closeCode.tryAgainLater, "too many connections");
       }

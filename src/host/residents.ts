@@ -21,8 +21,8 @@ const SETTLED_POLL_MS = 10;
 /** Reports an event of one agent to whoever listens. Must not throw. */
 export type Publish = LifeSurroundings["publish"];
 
-/** What a runtime is made of. */
-interface RuntimeParts {
+/** What the residents of a host are made of. */
+interface ResidentsParts {
   readonly registry: Registry;
   readonly storage: Storage;
   readonly clock: Clock;
@@ -48,7 +48,7 @@ interface RuntimeParts {
  * All agents of a host: exactly one live object per address, made on first use. Everything that reaches an
  * agent (a request, a frame, a call, an alarm) goes through the one {@link Resident} of its address.
  */
-export class Runtime implements LifeSurroundings {
+export class Residents implements LifeSurroundings {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly context: AsyncContext;
@@ -68,7 +68,7 @@ export class Runtime implements LifeSurroundings {
   readonly #erasing = new Set<Promise<void>>();
   #stopping = false;
 
-  constructor(parts: RuntimeParts) {
+  constructor(parts: ResidentsParts) {
     this.storage = parts.storage;
     this.clock = parts.clock;
     this.context = parts.context;
@@ -124,10 +124,10 @@ export class Runtime implements LifeSurroundings {
   resident(path: AgentPath): Resident {
     if (this.#stopping) throw new PerdureError("host_stopped", "This host is stopping. Try again in a moment.");
     const id = agentId(path);
-    return this.#cellOf(id, path);
+    return this.#residentOf(id, path);
   }
 
-  #cellOf(id: string, path: AgentPath): Resident {
+  #residentOf(id: string, path: AgentPath): Resident {
     const known = this.#residents.get(id);
     if (known !== undefined) return known;
     this.#registry.get(leafOf(path).className);
@@ -200,7 +200,7 @@ export class Runtime implements LifeSurroundings {
   created(path: AgentPath): Promise<void> | undefined {
     const parent = parentPathOf(path);
     if (parent === undefined || !this.#registry.has(leafOf(parent).className)) return undefined;
-    const told = this.#cellOf(agentId(parent), parent).childMade(leafOf(path));
+    const told = this.#residentOf(agentId(parent), parent).childMade(leafOf(path));
     return told.catch((error: unknown) => this.failed(parent, "child", error));
   }
 
@@ -274,7 +274,7 @@ export class Runtime implements LifeSurroundings {
     const removed = Promise.withResolvers<void>();
     for (const id of ids) {
       const path = parseAgentId(id);
-      const resident = this.#registry.has(leafOf(path).className) ? this.#cellOf(id, path) : undefined;
+      const resident = this.#registry.has(leafOf(path).className) ? this.#residentOf(id, path) : undefined;
       resident?.erase(new PerdureError("agent_gone", `${id} was deleted.`), removed.promise);
       resident?.closeSockets(closeCode.goingAway, "agent deleted");
     }
