@@ -6,7 +6,7 @@ const TURNS = 2_000;
 const WINDOW = 100;
 /** A question and an answer of some 30 letters each, with all that is kept of a turn. */
 const FILE_BYTES_PER_TURN = 2_048;
-const WRITTEN_BYTES_PER_TURN = 80_000;
+const WRITTEN_BYTES_PER_TURN = 120_000;
 /** Of these 16,000 are for the answer. What does not fit is summarised now and then. */
 const WINDOW_TOKENS = 24_000;
 

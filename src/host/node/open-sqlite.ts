@@ -25,9 +25,9 @@ const WAL_VERSION = 2;
 
 /**
  * Of new databases. A commit writes whole pages, and each table has one: rows of agents are small, so that small pages make
- * their files and what a turn writes a quarter of what SQLite's own would.
+ * their files and what a turn writes half of what SQLite's own would.
  */
-const PAGE_BYTES = 1024;
+const PAGE_BYTES = 2048;
 
 let empty: Buffer | undefined;
 
