@@ -3,7 +3,7 @@ import { callable, PerdureError, skills, Think, type TurnConfig } from "perdure"
 import { defaultModelLimits } from "perdure/context";
 import type { AgentStep } from "perdure/host";
 import type { AgentStub } from "perdure/node";
-import { type AssistantApi, type AssistantTools, UNTITLED } from "./contract.ts";
+import { type AssistantApi, type AssistantTools, type DeliveryItem, UNTITLED } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { toModelInput } from "./model-input.ts";
 import { chooseModel } from "./model/choose.ts";
@@ -28,6 +28,9 @@ const MAX_RETRIES = 1;
 /** The library is in this process: it is there soon, or not at all. */
 const MCP_WAIT_MS = 2_000;
 
+/** The page shows so many of what was brought to a messenger. */
+const MAX_DELIVERIES = 50;
+
 /** A tour of all tools takes more than one might think. */
 const MAX_STEPS = 60;
 
@@ -35,6 +38,9 @@ const MAX_STEPS = 60;
 export class Assistant extends Think implements AssistantApi {
   static {
     callable(this, "stopRun");
+    callable(this, "deliveries");
+    callable(this, "retryDelivery");
+    callable(this, "forgetDelivery");
   }
   override maxSteps = MAX_STEPS;
   override extensionLoader = true as const;
@@ -83,6 +89,25 @@ export class Assistant extends Think implements AssistantApi {
     await this.cancelAgentTool(String(runId), "You stopped it.");
   }
 
+  async deliveries(): Promise<readonly DeliveryItem[]> {
+    return this.listDeliveries({ limit: MAX_DELIVERIES }).map((delivery) => {
+      const { id, kind, state, error, nextAt, maybeTwice, createdAt, parts } = delivery;
+      return {
+        ...{ id, kind, state, parts, maybeTwice, createdAt },
+        ...(error !== undefined && { error }),
+        ...(nextAt !== undefined && { nextAt }),
+      };
+    });
+  }
+
+  override retryDelivery(id: string): boolean {
+    return super.retryDelivery(String(id));
+  }
+
+  override forgetDelivery(id: string): boolean {
+    return super.forgetDelivery(String(id));
+  }
+
   /** A helper can be looked at and talked to. There are no others than those that were asked for. */
   override onBeforeSubAgent(_request: Request, child: AgentStep): Response | undefined {
     if (this.hasAgentToolRun(child.className, child.name)) return undefined;
@@ -95,7 +120,8 @@ export class Assistant extends Think implements AssistantApi {
   }
 
   override async beforeTurn(): Promise<TurnConfig> {
-    await this.#tell((list) => list.heard(this.name, this.#title()));
+    const from = this.getMessengerContext() === undefined ? undefined : "Telegram";
+    await this.#tell((list) => list.heard(this.name, this.#title(), from));
     return { maxRetries: MAX_RETRIES };
   }
 

@@ -22,6 +22,8 @@ export interface ConversationItem {
   readonly updatedAt: number;
   /** The user gave the title: it is never overwritten. */
   readonly named: boolean;
+  /** The messenger that it is held at, as people call it. */
+  readonly from?: string;
 }
 
 /** The state of the list, newest first. A conversation is in it once something was said. */
@@ -84,8 +86,29 @@ export type AssistantTools = {
 /** The tools that are agents. */
 export const HELPER_TOOLS: ReadonlySet<string> = new Set<keyof AssistantTools>(["research", "researchLater", "tidyUp"]);
 
+/** Something of a conversation that was brought to a messenger, or has to be. */
+export interface DeliveryItem {
+  readonly id: string;
+  readonly kind: "answer" | "question" | "notice";
+  /** `held`: it waits for a person. */
+  readonly state: "open" | "held" | "done" | "failed";
+  /** How many messages it is there. */
+  readonly parts: number;
+  /** Why the last try failed, and when the next one is. */
+  readonly error?: string;
+  readonly nextAt?: number;
+  readonly maybeTwice: boolean;
+  readonly createdAt: number;
+}
+
 /** What the page can call at a conversation. */
 export interface AssistantApi {
+  /** What was brought to a messenger, and what waits: the newest first. */
+  deliveries(): Promise<readonly DeliveryItem[]>;
+  /** Tries one that failed again. */
+  retryDelivery(id: string): boolean | Promise<boolean>;
+  /** Forgets one that has ended. */
+  forgetDelivery(id: string): boolean | Promise<boolean>;
   /** Stops one helper, and whatever it has others do. Nothing happens when it has ended. */
   stopRun(runId: string): Promise<void>;
 }

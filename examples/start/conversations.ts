@@ -1,4 +1,6 @@
-import { Agent, type AgentEnv, callable } from "perdure";
+import { type AgentEnv, callable, Think } from "perdure";
+import { defineMessengers, type Messengers } from "perdure/messengers";
+import { telegramMessenger } from "perdure/messengers/telegram";
 import type { AgentStep } from "perdure/host";
 import { MAX_CONVERSATIONS, MAX_TITLE } from "./contract.ts";
 import type { ConversationItem, ConversationsApi, ConversationsState } from "./contract.ts";
@@ -8,8 +10,11 @@ const CHILD = "Assistant";
 /** What `create` makes, and what fits into an address as it is. */
 const ID = /^[\w-]{1,64}$/;
 
-/** The list of conversations. Each is a child agent; one is listed once something was said in it. */
-export class Conversations extends Agent<AgentEnv, ConversationsState> implements ConversationsApi {
+/**
+ * The list of conversations. Each is a child agent; one is listed once something was said in it. With `TELEGRAM_BOT_TOKEN` people talk
+ * at Telegram too, each chat in a conversation of its own. The list itself talks with nobody.
+ */
+export class Conversations extends Think<AgentEnv, ConversationsState> implements ConversationsApi {
   /** A link to a conversation opens it, also one in which nothing was said yet. */
   static override readonly subAgents = [CHILD];
   static {
@@ -18,6 +23,23 @@ export class Conversations extends Agent<AgentEnv, ConversationsState> implement
     callable(this, "remove");
   }
   override initialState: ConversationsState = { items: [] };
+
+  override async getMessengers(): Promise<Messengers> {
+    const { TELEGRAM_BOT_TOKEN: token, TELEGRAM_ALLOW: allowed, TELEGRAM_API_URL: apiUrl } = process.env;
+    if (token === undefined || token === "") return {};
+    const { Assistant: agentClass } = await import("./assistant.ts");
+    const allow = allowed === undefined ? {} : { allow: allowed.split(",").map((id) => id.trim()) };
+    const telegram = telegramMessenger({
+      ...{ token, ...allow, ...(apiUrl !== undefined && { apiUrl }) },
+      conversation: ({ thread }) => ({ target: "subagent", name: thread.replaceAll(/[^\w-]/g, "-"), agentClass }),
+      attachments: { allow: ["image/*", "text/*", "application/pdf"] },
+    });
+    return defineMessengers({ telegram });
+  }
+
+  override authorize(_identity: unknown, act: string): boolean {
+    return !act.startsWith("chat.");
+  }
 
   async create(): Promise<string> {
     this.#makeSureOfRoom();
@@ -43,13 +65,15 @@ export class Conversations extends Agent<AgentEnv, ConversationsState> implement
    * A conversation tells that its user said something, with the title that its first message makes.
    * @throws Error when it is new and the list is full.
    */
-  heard(id: string, title: string): void {
+  heard(id: string, title: string, from?: string): void {
     // Deleted in the meantime: its last words must not bring it back.
     if (!this.hasSubAgent(CHILD, id)) return;
     const item = this.#find(id);
     if (item === undefined) this.#makeSureOfRoom();
     const named = item?.named === true;
-    this.#toFront({ id, title: named ? item.title : cutTitle(title), updatedAt: Date.now(), named });
+    const told = from ?? item?.from;
+    const shown = { id, title: named ? item.title : cutTitle(title), updatedAt: Date.now(), named };
+    this.#toFront({ ...shown, ...(told !== undefined && { from: told }) });
   }
 
   /** A conversation tells that something happened in it. */

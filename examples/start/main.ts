@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PerdureError } from "perdure";
 import { serve, type ServedHost } from "perdure/node";
 import { Assistant } from "./assistant.ts";
-import type { Info } from "./contract.ts";
+import { type Info, LIST_NAME } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { helpers } from "./helpers.ts";
 import { Library } from "./library.ts";
@@ -45,6 +45,8 @@ function open(port: number, dir: string, assets: string, choice: ModelChoice): P
     dir,
     port,
     assets,
+    // Nobody else would wake it to read what comes from a messenger.
+    ...((process.env.TELEGRAM_BOT_TOKEN ?? "") !== "" && { start: [["Conversations", LIST_NAME]] as const }),
     fetch: (request) => answerRequest(request, info),
   });
 }

@@ -33,6 +33,8 @@ export interface AppOptions {
   readonly delayMs?: number;
   /** How the page is built. Default: so that React warns of mistakes, which fails the test. */
   readonly page?: PageKind;
+  /** More settings of the process. */
+  readonly env?: () => Readonly<Record<string, string>>;
   /** A folder that has data in it already; it is removed at the end. */
   readonly dir?: string;
 }
@@ -69,6 +71,7 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
         PERDURE_PAGE: page,
         PERDURE_SKILLS: skills,
         PORT: String(atPort),
+        ...{ TELEGRAM_BOT_TOKEN: undefined, ...options.env?.() },
       },
       stdio: ["ignore", "pipe", "pipe"],
     });

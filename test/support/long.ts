@@ -10,7 +10,7 @@ export const LONG: readonly string[] = [
   "src/session/{search.property,sessions-random}.test.ts",
   "test/actions/crash.test.ts",
   "test/browser/{accessible,answers,branches,context,continuity,conversations,helpers,helpers-reach,keyboard}.test.ts",
-  "test/browser/{long-history,phone,tabs,turns}.test.ts",
+  "test/browser/{long-history,messenger,phone,tabs,turns}.test.ts",
   "test/chat-client/{chaos,restart,tool-options}.test.tsx",
   "test/chat/{crash-approved,crash-queue,crash-stop,crash-turn,resume-race,writes}.test.ts",
   "test/collections/agents/crash-points.test.ts",

@@ -25,7 +25,8 @@ export function App(): ReactNode {
   const isDrawer = isNarrow && wantsList;
   const drawer = useDrawerFocus(isDrawer);
   const isDeleted = useIsDeleted(items, id);
-  const title = items?.find((item) => item.id === id)?.title ?? UNTITLED;
+  const item = items?.find((one) => one.id === id);
+  const title = item?.title ?? UNTITLED;
   const helper = chain.at(-1);
   const shown = helper === undefined ? title : titleOf(helper.agent);
   useEffect(() => {
@@ -41,6 +42,7 @@ export function App(): ReactNode {
   const above = chain.at(-2);
   const bar = {
     title: shown,
+    from: helper === undefined ? item?.from : undefined,
     onMenu: isNarrow && helper === undefined ? () => setWantsList(true) : undefined,
     back: helper && {
       to: above === undefined ? title : titleOf(above.agent),

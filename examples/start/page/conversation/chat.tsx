@@ -5,6 +5,7 @@ import { Composer } from "../composer/composer.tsx";
 import { ContextMeter } from "../context/context-meter.tsx";
 import { SummariesContext } from "../context/summary-line.tsx";
 import { IconButton } from "../control/icon-button.tsx";
+import { Deliveries } from "../delivery/deliveries.tsx";
 import { type FilePart, filesOf } from "../message/parts.ts";
 import { MarksContext } from "../message/marks.ts";
 import type { MessageHandlers } from "../message/message.tsx";
@@ -149,6 +150,7 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
             />
             <div className="note-row">
               <ModelNote />
+              {bar.from !== undefined && <Deliveries agent={agent} from={bar.from} busy={view.isBusy} />}
               <ContextMeter chat={chat} busy={view.isBusy} />
             </div>
           </div>

@@ -8,6 +8,8 @@ export const MENU_ID = "menu-button";
 
 export interface BarProps {
   readonly title: string;
+  /** The messenger that it is held at. */
+  readonly from?: string | undefined;
   /** Opens the list of conversations; undefined where it is in sight. */
   readonly onMenu: (() => void) | undefined;
   /** Where a helper's conversation leads back to. */
@@ -23,7 +25,7 @@ interface Props extends BarProps {
 }
 
 /** What this conversation is called and what concerns all of it. */
-export function Topbar({ title, onMenu, back, onClear, onSearch, copies }: Props): ReactNode {
+export function Topbar({ title, from, onMenu, back, onClear, onSearch, copies }: Props): ReactNode {
   const [asking, setAsking] = useState(false);
   return (
     <header className="topbar">
@@ -43,6 +45,7 @@ export function Topbar({ title, onMenu, back, onClear, onSearch, copies }: Props
       <div className="topbar-title">
         <h1 title={title}>{title}</h1>
         {back !== undefined && <p>{`Helper in “${back.to}”`}</p>}
+        {from !== undefined && <p data-testid="from">{`From ${from}. What you write here is answered here.`}</p>}
         {copies !== undefined && copies.items.length > 0 && (
           <select
             className="copies"

@@ -18,7 +18,7 @@ interface Props {
 /** One line of the list: a link to a conversation, and what can be done with it. */
 export function ConversationRow({ item, isCurrent, now, onOpen, onRename, onDelete }: Props): ReactNode {
   const [renaming, setRenaming] = useState(false);
-  const { id, title, updatedAt } = item;
+  const { id, title, updatedAt, from } = item;
   const open = (event: MouseEvent) => {
     // With a key held, the browser opens another tab or window.
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -42,6 +42,11 @@ export function ConversationRow({ item, isCurrent, now, onOpen, onRename, onDele
     <li className="row" data-testid="conversation-item" data-id={id} data-current={isCurrent || undefined}>
       <a href={pathOf(id)} onClick={open} aria-current={isCurrent ? "page" : undefined}>
         <span className="row-title">{title}</span>
+        {from !== undefined && (
+          <span className="row-from" data-testid="row-from">
+            {from}
+          </span>
+        )}
         <time dateTime={new Date(updatedAt).toISOString()} title={new Date(updatedAt).toLocaleString()}>
           {relativeTime(updatedAt, now)}
         </time>
