@@ -152,7 +152,9 @@ export class AgentMessengers implements Work {
 
   #open(): void {
     const { host } = this.#agent;
-    for (const [id, { channel }] of Object.entries(this.#defined)) channel.open?.(this.#roomOf(id));
+    this.#agent.alone(() => {
+      for (const [id, { channel }] of Object.entries(this.#defined)) channel.open?.(this.#roomOf(id));
+    });
     this.#speaker = new Speaker(host.clock, (id) => this.#defined[id]?.channel);
     this.#front = new Front(
       {

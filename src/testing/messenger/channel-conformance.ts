@@ -156,8 +156,8 @@ const CASES: Readonly<Record<string, Run>> = {
     const { press } = events.got.find(({ kind }) => kind === "press") ?? {};
     ensure(press?.data === data, "it has the data");
     await channel.acknowledge?.(press, "Thank you", signal());
-    same(network.told(), ["Thank you"], "what the person was told");
-    await channel.edit(place, id, { text: "Well." }, signal());
+    if (channel.acknowledge !== undefined) same(network.told(), ["Thank you"], "what the person was told");
+    await channel.edit(place, id, { text: "Well.", buttons: [] }, signal());
     let isThere = true;
     try {
       network.presses(id, "Yes");

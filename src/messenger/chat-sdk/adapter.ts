@@ -1,0 +1,66 @@
+/*
+ * What is used of an adapter of the Chat SDK
+ *
+ * These are the shapes that adapters of `@chat-adapter/*` have, as far as they are asked for anything. Nothing of the SDK is imported:
+ * whoever has an adapter has brought what it needs, in its own version.
+ */
+
+/** An adapter of the Chat SDK: `createSlackAdapter()` of `@chat-adapter/slack` and its like. */
+export interface ChatSdkAdapter {
+  readonly name: string;
+  readonly userName: string;
+  readonly botUserId?: string | undefined;
+  initialize(chat: object): Promise<void>;
+  handleWebhook(request: Request, options?: object): Promise<Response>;
+  postMessage(threadId: string, message: string | object): Promise<{ readonly id: string }>;
+  editMessage(threadId: string, messageId: string, message: string | object): Promise<unknown>;
+  reply?(threadId: string, messageId: string, message: string | object): Promise<{ readonly id: string }>;
+  postEphemeral?(threadId: string, userId: string, message: string | object, options?: object): Promise<unknown>;
+  fetchMessages?(threadId: string, options?: object): Promise<{ readonly messages: readonly SdkMessage[] }>;
+  isDM?(threadId: string): boolean;
+}
+
+/** Somebody, as the SDK tells it. */
+export interface SdkAuthor {
+  readonly userId: string;
+  readonly userName: string;
+  readonly fullName: string;
+  readonly isBot: boolean | "unknown";
+  readonly isMe: boolean;
+}
+
+/** A message, as the SDK tells it. */
+export interface SdkMessage {
+  readonly id: string;
+  readonly text: string;
+  readonly author: SdkAuthor;
+  readonly isMention?: boolean | undefined;
+  readonly attachments: readonly {
+    readonly type?: string;
+    readonly name?: string | undefined;
+    readonly mimeType?: string | undefined;
+  }[];
+  readonly metadata: { readonly edited: boolean; readonly editedAt?: Date | undefined };
+  readonly raw: unknown;
+}
+
+/** A press, as the SDK tells it. */
+export interface SdkAction {
+  readonly actionId: string;
+  readonly value?: string | undefined;
+  readonly user: SdkAuthor;
+  readonly messageId: string;
+  readonly threadId: string;
+  readonly triggerId?: string | undefined;
+  readonly raw: unknown;
+}
+
+/** A command, as the SDK tells it. */
+export interface SdkCommand {
+  readonly command: string;
+  readonly text: string;
+  readonly user: SdkAuthor;
+  readonly channelId: string;
+  readonly triggerId?: string | undefined;
+  readonly raw: unknown;
+}

@@ -1,0 +1,115 @@
+import { isRecord } from "../../base/json.ts";
+import type { ChatSdkAdapter } from "./adapter.ts";
+
+/** What is known of a network and of its adapter. */
+export interface Network {
+  /** The longest text, so that no adapter cuts it and no server refuses it. */
+  readonly text: number;
+  /** The longest data of a button; 0: there are none, and questions are answered in words. */
+  readonly buttonData: number;
+  readonly editable: boolean;
+  readonly directMs: number;
+  readonly groupMs: number;
+  readonly perSecond: number;
+  /** Whether the adapter makes a call again that failed. */
+  readonly retries: boolean;
+  /** Where Markdown is read as it is: what goes through an adapter's own form may come out longer, and is then cut. */
+  readonly takesMarkdown: boolean;
+  /** Whether the adapter may say something else than a text in Markdown says: cut where it becomes too long, or numbered anew. */
+  readonly changes?: (text: string) => boolean;
+  /** Answers are posted whole: the network takes many changes of one message amiss. */
+  readonly whole?: true;
+  /** The adapter must know who it is before it can tell a mention. */
+  readonly needsSelf?: true;
+  /** Changes are told like new messages. */
+  readonly tellsEdits?: true;
+  /** A press names another thread than that of its question; so the button says it. */
+  readonly buttonsNameThread?: true;
+  /** What is a card stays one: buttons go with a card that has none, or has one that cannot be pressed. */
+  readonly cardsStay?: "without" | "disabled";
+  /** Some words call everybody who is there. */
+  readonly callsAll?: true;
+  /** Answers in groups are shown under what they answer. */
+  readonly replies?: true;
+  /** Messages can be read back, with a mark that nobody sees. */
+  readonly marks?: true;
+}
+
+/** How adapters are that nobody has tried here: what is true of every network. */
+const UNKNOWN: Network = {
+  ...{ text: 1_500, buttonData: 0, editable: false, directMs: 1_200, groupMs: 1_200, perSecond: 10 },
+  ...{ retries: true, takesMarkdown: false, callsAll: true },
+};
+
+const DISCORD: Network = {
+  ...{ text: 2_000, buttonData: 100, editable: true, directMs: 1_100, groupMs: 1_100, perSecond: 40 },
+  ...{ retries: false, takesMarkdown: true, cardsStay: "disabled", callsAll: true },
+};
+
+const GITHUB: Network = {
+  ...{ text: 60_000, buttonData: 0, editable: true, directMs: 1_000, groupMs: 1_000, perSecond: 1 },
+  ...{ retries: false, takesMarkdown: true, whole: true, marks: true },
+};
+
+const SLACK: Network = {
+  ...{ text: 10_000, buttonData: 255, editable: true, directMs: 1_200, groupMs: 1_200, perSecond: 20 },
+  ...{
+    retries: true,
+    takesMarkdown: false,
+    needsSelf: true,
+    buttonsNameThread: true,
+    cardsStay: "without",
+    callsAll: true,
+  },
+};
+
+const TELEGRAM_CHARS = 4_096;
+const TELEGRAM: Network = {
+  ...{ text: 3_500, buttonData: 51, editable: true, directMs: 1_100, groupMs: 3_100, perSecond: 25 },
+  ...{ retries: false, takesMarkdown: false, needsSelf: true, tellsEdits: true, replies: true },
+  changes: (text) => longestInMarkdownV2(text) > TELEGRAM_CHARS || !countsFromOne(text),
+};
+
+/** What is known of the network of an adapter. */
+export function networkOf(adapter: ChatSdkAdapter): Network {
+  switch (adapter.name) {
+    case "discord":
+      return DISCORD;
+    case "github":
+      return GITHUB;
+    case "slack":
+      return { ...SLACK, retries: !slackIsPatient(adapter) };
+    case "telegram":
+      return TELEGRAM;
+    default:
+      return UNKNOWN;
+  }
+}
+
+/** Whether its client was told to call once, and to say when it was too fast. */
+function slackIsPatient(adapter: object): boolean {
+  const options = "webClientOptions" in adapter && isRecord(adapter.webClientOptions) ? adapter.webClientOptions : {};
+  const retries = isRecord(options.retryConfig) ? options.retryConfig.retries : undefined;
+  return retries === 0 && options.rejectRateLimitedCalls === true;
+}
+
+const SPECIAL = /[_*[\]()~`>#+\-=|{}.!\\]/g;
+
+/** No text becomes longer than this where everything that means something is written with a backslash. Tables become columns. */
+function longestInMarkdownV2(text: string): number {
+  const lines = text.split("\n");
+  const rows = lines.filter((line) => line.includes("|"));
+  const widest = Math.max(0, ...rows.map((row) => row.length));
+  return text.length + (text.match(SPECIAL)?.length ?? 0) + 2 * lines.length + 2 * rows.length * widest;
+}
+
+/** Whether lists are numbered as they would be if they were counted: where one goes on from another message, it is not. */
+function countsFromOne(text: string): boolean {
+  let last = 0;
+  for (const [, digits] of text.matchAll(/^\s*(\d+)[.)]\s/gm)) {
+    const number = Number(digits);
+    if (number !== last + 1 && number !== 1) return false;
+    last = number;
+  }
+  return true;
+}
