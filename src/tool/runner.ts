@@ -390,7 +390,11 @@ async function execute(
       messages: context.messages,
       abortSignal: signal,
       idempotencyKey: context.idempotencyKey,
-      ...{ identity: context.identity, approval: context.approval, resumed: context.resumed, turn: context.turn },
+      // Tools ask whether there is one, so it is left out where there is none.
+      ...(context.identity !== undefined && { identity: context.identity }),
+      ...(context.approval !== undefined && { approval: context.approval }),
+      ...(context.resumed !== undefined && { resumed: context.resumed }),
+      ...(context.turn !== undefined && { turn: context.turn }),
       step: context.steps?.(signal) ?? passingSteps(context.idempotencyKey, signal),
       context: given,
       // Its name before version 7 of the AI SDK.
