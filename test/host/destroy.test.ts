@@ -2,6 +2,7 @@ import fs, { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentHost } from "perdure";
+import { manualClock } from "perdure/testing";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { agentFiles } from "./agent-files.ts";
@@ -136,16 +137,19 @@ test("a child that destroys itself is struck off its parent's list", async () =>
 
 test("the alarm of a deleted child never rings, awake or asleep", async () => {
   rings = [];
-  const host = await openHost({ agents: { Node }, idleMs: 20 });
+  const clock = manualClock();
+  const host = await openHost({ agents: { Node }, idleMs: 20, clock });
   const parent = host.getAgentByName(Node, "p");
   await parent.childPlan("awake");
   await parent.childDelete("awake");
   await parent.childPlan("asleep");
+  await clock.advance(50);
   await eventually(() => host.status().live === 0, "all sleep");
   await parent.childDelete("asleep");
   await parent.planIn(0.3);
+  await clock.advance(1_000);
   await eventually(() => rings.length > 0, "a later alarm of the parent rings");
-  await quiet(200);
+  await clock.advance(1_000);
   expect(rings).toEqual(["Node/p"]);
 });
 
