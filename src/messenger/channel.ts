@@ -55,6 +55,9 @@ export interface SentFile {
   readonly bytes: Uint8Array;
 }
 
+/** What the keys of files begin with, for networks that can be asked about messages alone. */
+export const FILE_KEY = "file";
+
 /** A button that somebody pressed. */
 export interface Press {
   /** What the network wants to be answered with. */

@@ -385,7 +385,8 @@ export class Courier implements Work {
     const left = tooLargeFor(part, terms.fileBytes);
     if (left !== undefined) return this.#leave(row, step, left);
     const { thread, dm } = JSON.parse(row.place) as Place;
-    const key = newId("msg");
+    const call = callFor(part, terms, { thread, dm });
+    const { key } = call;
     const known: FileNote = step.left ?? { name: part.kind === "file" ? part.file.name : "" };
     host.tx(() => {
       for (const one of close) closePart(host, one.delivery, one.n, one.end);
@@ -393,7 +394,7 @@ export class Courier implements Work {
       if (terms.repeats) markMaybeTwice(host, row.seq);
     });
     await host.durable();
-    const result = await this.#speak(row.messenger, callFor(part, terms, { thread, dm }, key));
+    const result = await this.#speak(row.messenger, call);
     this.#paced(place, { thread, dm }, terms);
     this.#fileDone(row, step, known, result, terms);
   }

@@ -1,6 +1,7 @@
+import { newId } from "../base/id.ts";
 import type { PartRow } from "../store/delivery.ts";
 import type { PartFile } from "./answer-files.ts";
-import type { Place, SentFile } from "./channel.ts";
+import { FILE_KEY, type Place, type SentFile } from "./channel.ts";
 import type { SpeakCall } from "./speaker.ts";
 
 /** A part of an answer that is a message of its own, and has to be sent. */
@@ -44,17 +45,16 @@ export function tooLargeFor(part: PartFile, fileBytes: number): Required<FileNot
   return { name: part.file.name, why };
 }
 
-/** The call that sends it. A text that is too long for a message is a file. */
+/** The call that sends it, with its key. A text that is too long for a message is a file. */
 export function callFor(
   part: Extract<PartFile, { kind: "file" | "text" }>,
   { textLimit, fileBytes }: { readonly textLimit: number; readonly fileBytes: number },
   place: Place,
-  key: string,
-): SpeakCall {
-  if (part.kind === "file") return { op: "file", place, file: part.file, key };
+): Extract<SpeakCall, { op: "create" | "file" }> {
+  if (part.kind === "file") return { op: "file", place, file: part.file, key: newId(FILE_KEY) };
   const { text } = part;
   if (text.length <= textLimit || fileBytes === 0)
-    return { op: "create", place, content: { text: text.slice(0, textLimit) }, key };
+    return { op: "create", place, content: { text: text.slice(0, textLimit) }, key: newId("msg") };
   const file: SentFile = { name: "attachment.txt", mediaType: "text/plain", bytes: new TextEncoder().encode(text) };
-  return { op: "file", place, file, key };
+  return { op: "file", place, file, key: newId(FILE_KEY) };
 }

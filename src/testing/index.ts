@@ -64,7 +64,14 @@ export type {
   TelegramUser,
 } from "./messenger/fake-telegram.ts";
 export { FakeSlack, fakeSlack, slackRateLimited } from "./messenger/fake-slack.ts";
-export type { FakeSlackOptions, SlackFault, SlackMessage, SlackPerson, SlackSaid } from "./messenger/fake-slack.ts";
+export type {
+  FakeSlackOptions,
+  SlackFault,
+  SlackFile,
+  SlackMessage,
+  SlackPerson,
+  SlackSaid,
+} from "./messenger/fake-slack.ts";
 export type { SlackButton } from "./messenger/slack-content.ts";
 export type { SlackReceipt } from "./messenger/slack-deliveries.ts";
 

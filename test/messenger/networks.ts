@@ -69,7 +69,13 @@ export async function slack(): Promise<ConformanceNetwork> {
     says: (text) => void fake.says("D7", ada, text),
     presses: (id, label) => void fake.presses("D7", ada, id, label),
     deletes: (id) => fake.deletes("D7", id),
-    seen: () => fake.seen("D7", "bot").map(({ ts: id, text }) => ({ id, text })),
+    sendsFile: (file, text) => void fake.sends("D7", ada, [file], text),
+    // A file that is sent is known by its own name.
+    seen: () =>
+      fake.seen("D7", "bot").map(({ ts, text, file }) => ({
+        ...{ id: file?.id ?? ts, text },
+        ...(file !== undefined && { file }),
+      })),
     told: () => fake.told.map(({ text }) => text),
     creates: () => fake.calls.filter(({ method }) => method === "chat.postMessage").length,
     breaks(how) {

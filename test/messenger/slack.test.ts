@@ -358,6 +358,29 @@ test("a webhook: signed, not long ago, 200 once it is stored; the address is con
   kit.errors.length = 0;
 });
 
+test("a webhook whose delivery could not be stored says so, and gets it again; a second message waits for the first", async () => {
+  let fails = true;
+  const kit = await openSlack({
+    signingSecret: "signing-secret",
+    allow: () => {
+      if (fails) throw new Error("no room");
+      return true;
+    },
+    script: ({ userText }) => ({ text: Array.from({ length: 30 }, () => `${userText} `), delayMs: 10 }),
+  });
+  kit.slack.says("D7", ADA, "one");
+  await kit.until(() => expect(kit.slack.deliveries.map(({ status }) => status)).toContain(503));
+  fails = false;
+  await kit.until(() => expect(kit.texts()).toHaveLength(1));
+  kit.slack.says("D7", ADA, "two");
+  const whole = (word: string) => Array.from({ length: 30 }, () => word).join(" ");
+  await kit.until(() => expect(kit.texts()).toEqual([whole("one"), whole("two")]));
+  expect(kit.model.calls).toHaveLength(2);
+  // Without a line break in it, too, an answer grows before it ends.
+  expect(kit.slack.seen("D7", "bot")[0]?.versions.length).toBeGreaterThan(2);
+  kit.errors.length = 0;
+});
+
 test("a webhook brings presses too", async () => {
   const ran: unknown[] = [];
   const kit = await openSlack({
@@ -384,6 +407,38 @@ test("without the scope for names people are called by their ids, and nobody is 
   kit.slack.says("D7", ADA, "hi");
   await kit.until(() => expect(kit.texts()).toHaveLength(1));
   expect(asked()).toBe(before);
+});
+
+test("files go both ways; neither rows, events, words nor the model know where they are, or the token", async () => {
+  const bytes = new Uint8Array(40_000).fill(3);
+  const kit = await openSlack({
+    attachments: { allow: ["image/*"] },
+    script: () => ({ text: "Here.", files: [{ mediaType: "image/png", data: new Uint8Array(500).fill(7) }] }),
+  });
+  kit.slack.sends("D7", ADA, [{ name: "a.png", mediaType: "image/png", bytes }], "look");
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+  const [words, file] = kit.slack.seen("D7", "bot");
+  expect([words?.text, file?.file?.bytes]).toEqual(["Here.", new Uint8Array(500).fill(7)]);
+  const [, stored] = kit.holder().messages[0]?.parts ?? [];
+  expect(stored).toMatchObject({ type: "file", mediaType: "image/png", filename: "a.png" });
+  // What is lost before Slack is told to show it was surely not shown; behind it, nobody knows.
+  kit.slack.plan("upload", { kind: "lost-answer" });
+  kit.slack.says("D7", ADA, "again");
+  const first = { state: "done", maybeTwice: false };
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([first, first]));
+  kit.slack.plan("files.completeUploadExternal", { kind: "lost-answer" });
+  kit.slack.says("D7", ADA, "and again");
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: true }, first, first]));
+  expect(kit.slack.seen("D7", "bot").filter((one) => one.file !== undefined)).toHaveLength(4);
+  kit.slack.plan("files-pri", { kind: "answer", status: 404, error: "" });
+  kit.slack.sends("D7", ADA, [{ name: "b.png", mediaType: "image/png", bytes }], "gone");
+  await kit.until(() => expect(promptOf(kit.model.calls.at(-1))).toContain("[file: b.png (image/png), not read"));
+  const rows = kit.ports.flatMap((port) =>
+    port
+      .sql<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'perdure_%'")
+      .flatMap(({ name }) => port.sql(`SELECT * FROM ${name}`)),
+  );
+  expect(JSON.stringify([rows, kit.events, kit.errors, kit.model.calls])).not.toMatch(/xoxb|xapp|files-pri/);
 });
 
 test("what somebody says at Slack is an act that the app may refuse", async () => {

@@ -42,7 +42,7 @@ export function slackCall(api: NetworkApi, token: string): SlackCall {
 
 /** What Slack calls its refusals. Those that are not here are refusals. */
 const KINDS: readonly (readonly [RegExp, ChannelErrorKind])[] = [
-  [/^(message_not_found|cant_update_message|edit_window_closed)$/, "gone"],
+  [/^(message_not_found|cant_update_message|edit_window_closed|file_(not_found|deleted))$/, "gone"],
   [/^(invalid_blocks|invalid_blocks_format|msg_blocks_too_long)$/, "format"],
   [/^(invalid_auth|not_authed|account_inactive|token_(revoked|expired)|not_allowed_token_type)$/, "auth"],
   [/^(missing_scope|no_permission|org_login_required|team_access_not_granted|access_denied)$/, "auth"],

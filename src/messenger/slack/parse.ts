@@ -138,8 +138,10 @@ function readText(text: string, names: SlackInput["names"], self: Self): string 
 
 function filesOf({ files }: Json): FileRef[] {
   const list: readonly unknown[] = Array.isArray(files) ? files : [];
-  return list.filter(isRecord).map(({ name, mimetype }) => ({
+  return list.filter(isRecord).map(({ name, mimetype, id, size }) => ({
     name: typeof name === "string" ? name : "file",
     mediaType: typeof mimetype === "string" ? mimetype : "application/octet-stream",
+    ...(typeof id === "string" && { id }),
+    ...(typeof size === "number" && { size }),
   }));
 }

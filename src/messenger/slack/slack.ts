@@ -1,9 +1,10 @@
 import { PerdureError } from "../../base/error.ts";
 import { isRecord, tryParseJson } from "../../base/json.ts";
 import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
-import { type Channel, ChannelError, type Content, type Place, type Sent } from "../channel.ts";
+import { type Channel, ChannelError, type Content, FILE_KEY, type Place, type Sent } from "../channel.ts";
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
 import { errorCodeOf, type SlackCall, slackCall, slackServers } from "./api.ts";
+import { fetchFile, sendFile } from "./files.ts";
 import { type SlackNames, slackNames } from "./names.ts";
 import { parseSlack, peopleIn, type SlackInput } from "./parse.ts";
 import { fallbackText, plainSections, render } from "./render.ts";
@@ -35,6 +36,7 @@ const optionNames: OptionNames<SlackMessengerOptions> = {
 const TEXT_LIMIT = 4_000;
 const BUTTON_CHARS = 2_000;
 const LABEL_CHARS = 75;
+const FILE_BYTES = 1024 ** 3;
 const CHANNEL_MS = 1_200;
 const PER_SECOND = 5;
 /** A connection that is dead without a word is used no longer. */
@@ -64,11 +66,12 @@ export function slackMessenger(options: SlackMessengerOptions): MessengerDefinit
 
 function slackChannel(options: SlackMessengerOptions): Channel {
   const { botToken, appToken, signingSecret, apiUrl, pace = {}, stopCommand = "/stop" } = options;
-  const call = slackCall(slackServers(botToken, apiUrl), botToken);
+  const servers = slackServers(botToken, apiUrl);
+  const call = slackCall(servers, botToken);
   const names = slackNames(call);
   return {
     provider: "slack",
-    limits: { text: TEXT_LIMIT, buttonData: BUTTON_CHARS, editable: true },
+    limits: { text: TEXT_LIMIT, buttonData: BUTTON_CHARS, editable: true, file: FILE_BYTES },
     pace: {
       perPlaceMs: () => pace.channelMs ?? CHANNEL_MS,
       perSecond: pace.perSecond ?? PER_SECOND,
@@ -96,6 +99,8 @@ function slackChannel(options: SlackMessengerOptions): Channel {
     async edit(place, ts, content, signal) {
       await call("chat.update", { channel: whereOf(place).channel, ts, ...contentOf(content) }, signal);
     },
+    sendFile: (place, file, _key, signal) => sendFile(servers, call, whereOf(place), file, signal),
+    fetchFile: (file, signal) => fetchFile(servers, call, botToken, file, signal),
     find: (place, key, since, signal) => find(call, place, key, since, signal),
     async acknowledge({ id }, text, signal) {
       // Slack shows by itself that a press was taken.
@@ -189,7 +194,7 @@ function isOurs({ protocol, hostname }: URL, apiUrl: string | undefined): boolea
   return protocol === "wss:" && (hostname === "slack.com" || hostname.endsWith(".slack.com"));
 }
 
-/** Slack keeps our key with each message. "unknown": what is there may not be read, or is too much. */
+/** Slack keeps our key with each message, and none with files. "unknown": what is there may not be read, or is too much. */
 async function find(
   call: SlackCall,
   place: Place,
@@ -197,6 +202,7 @@ async function find(
   since: number,
   signal: AbortSignal,
 ): Promise<Sent | "none" | "unknown"> {
+  if (key.startsWith(FILE_KEY)) return "unknown";
   const { channel, thread_ts: root } = whereOf(place);
   const where =
     root === undefined ? { channel } : { channel, ts: root, oldest: place.replyTo ?? root, inclusive: true };

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PerdureError } from "../../base/error.ts";
+import type { SentFile } from "../../messenger/channel.ts";
 import {
   buttonsOf,
   callsIn,
@@ -20,6 +21,11 @@ export interface SlackPerson {
   readonly isBot?: boolean;
 }
 
+/** A file, in a message or on its way to one. */
+export interface SlackFile extends SentFile {
+  readonly id: string;
+}
+
 /** A message as people see it, with all that it ever showed. */
 export interface SlackMessage {
   readonly ts: string;
@@ -33,6 +39,7 @@ export interface SlackMessage {
   blocks: readonly Json[];
   buttons: readonly SlackButton[];
   readonly metadata?: unknown;
+  readonly file?: SlackFile;
   deleted: boolean;
 }
 
@@ -106,6 +113,7 @@ export class FakeSlack {
   readonly #people = new Map<string, string>();
   readonly #faults: { method: string; fault: SlackFault; skip: number; times: number }[] = [];
   readonly #lastAt = new Map<string, number>();
+  readonly #files = new Map<string, SlackFile>();
   readonly #deliveries: SlackDeliveries;
   #server: Server | undefined;
   #port = 0;
@@ -201,6 +209,17 @@ export class FakeSlack {
     return { ts, events };
   }
 
+  /** Somebody sends files, with these words. */
+  sends(channel: string, person: SlackPerson, sent: readonly SentFile[], text = ""): SlackSaid {
+    const files = sent.map((file) => {
+      const id = `F${this.#next++}`;
+      this.#files.set(id, { ...file, id });
+      const { name, mediaType: mimetype, bytes } = file;
+      return { id, name, mimetype, size: bytes.length, url_private: this.#addressOf(id) };
+    });
+    return this.says(channel, person, text, { subtype: "file_share", files });
+  }
+
   /** Somebody changes what was said. */
   edits(channel: string, person: SlackPerson, ts: string, text: string): void {
     const message = this.#find(channel, ts);
@@ -292,7 +311,10 @@ export class FakeSlack {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const url = new URL(request.url ?? "", "http://fake");
     const method = url.pathname.replace("/api/", "");
-    const text = Buffer.concat(chunks).toString();
+    const body = Buffer.concat(chunks);
+    const [, way, id = ""] = /^\/(upload|files-pri)\/(\w+)/.exec(url.pathname) ?? [];
+    if (way !== undefined) return this.#pass(way, id, request, response, body);
+    const text = body.toString();
     const isJson = request.headers["content-type"]?.startsWith("application/json") === true;
     const sent = isJson ? (JSON.parse(text || "{}") as Json) : Object.fromEntries(new URLSearchParams(text));
     const params = { ...Object.fromEntries(url.searchParams), ...sent };
@@ -312,6 +334,36 @@ export class FakeSlack {
     response
       .writeHead(answer.status, { "content-type": "application/json", ...answer.headers })
       .end(JSON.stringify(answer.body));
+  }
+
+  /** Bytes go in where Slack has said, and come out for who has the token. */
+  #pass(way: string, id: string, request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+    const file = this.#files.get(id);
+    this.calls.push({ method: way, params: { id }, at: this.#now() });
+    const fault = this.#takeFault(way);
+    if (fault?.kind === "lost-answer" || fault?.kind === "lost-request") return void response.destroy();
+    const isSecret = way === "files-pri" && request.headers.authorization !== `Bearer ${this.botToken}`;
+    // Who may not have it is sent to a page where people sign in.
+    if (isSecret) return void response.writeHead(302, { location: "/signin" }).end();
+    if (file === undefined || fault?.kind === "answer") return void response.writeHead(404).end();
+    if (way === "upload") this.#files.set(id, { ...file, bytes: new Uint8Array(body) });
+    response.writeHead(200).end(way === "upload" ? "OK" : file.bytes);
+  }
+
+  #addressOf(id: string): string {
+    return `http://127.0.0.1:${this.#port}/files-pri/${id}`;
+  }
+
+  #share(params: Json): Answer {
+    const shared = parsed(params.files) as readonly { readonly id: string }[];
+    const { channel_id: channel, thread_ts: thread } = params;
+    for (const { id } of shared) {
+      const file = this.#files.get(id);
+      if (file === undefined) return error("file_not_found");
+      if (typeof channel === "string")
+        this.#store(channel, this.botUser, "", { file, ...(typeof thread === "string" && { thread }) });
+    }
+    return ok({ files: shared });
   }
 
   #takeFault(method: string): SlackFault | undefined {
@@ -350,6 +402,17 @@ export class FakeSlack {
       case "chat.postEphemeral":
         this.told.push({ channel, user: String(params.user), text: shownText(contentOf(params)) });
         return ok({ message_ts: this.#stamp() });
+      case "files.getUploadURLExternal": {
+        const file = { id: `F${this.#next++}`, name: String(params.filename), bytes: new Uint8Array() };
+        this.#files.set(file.id, { ...file, mediaType: "application/octet-stream" });
+        return ok({ upload_url: `http://127.0.0.1:${this.#port}/upload/${file.id}`, file_id: file.id });
+      }
+      case "files.completeUploadExternal":
+        return this.#share(params);
+      case "files.info": {
+        const { id } = this.#files.get(String(params.file)) ?? {};
+        return id === undefined ? error("file_not_found") : ok({ file: { id, url_private: this.#addressOf(id) } });
+      }
       case "reactions.add":
       case "reactions.remove":
       case "assistant.threads.setStatus":
@@ -434,7 +497,12 @@ export class FakeSlack {
     return this.#messages.find((one) => one.channel === channel && one.ts === ts && !one.deleted);
   }
 
-  #store(channel: string, user: string, text: string, more: Pick<SlackMessage, "metadata" | "thread">): SlackMessage {
+  #store(
+    channel: string,
+    user: string,
+    text: string,
+    more: Pick<SlackMessage, "metadata" | "thread" | "file">,
+  ): SlackMessage {
     const from = user === this.botUser ? "bot" : "person";
     const shown = { text, versions: [text], blocks: [], buttons: [], deleted: false };
     const message: SlackMessage = { ts: this.#stamp(), channel, user, from, ...shown, ...more };
