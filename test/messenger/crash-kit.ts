@@ -1,6 +1,6 @@
 // A conversation at a messenger in a process that is killed, and what must be seen of it there.
 import { crashRun, type CrashOutcome, type CrashScenario } from "perdure/testing";
-import { type FakeTelegram, fakeTelegram, type Program } from "perdure/testing";
+import { fakeSlack, fakeTelegram, type Program } from "perdure/testing";
 import { afterEach, expect } from "vitest";
 import { allFacts, env, ofType } from "../crash/drive.ts";
 import { bundleProgram } from "../support/bundle-program.ts";
@@ -24,11 +24,13 @@ export function scenario(more: Readonly<Record<string, string>> = {}): CrashScen
 }
 
 interface Chat {
-  readonly fake: FakeTelegram;
+  readonly fake: { readonly url: string; close(): Promise<void> };
   readonly ada: Ada;
   readonly timer: NodeJS.Timeout;
+  /** Where the agent of this life can be reached. */
+  reaches(webhook: string): void;
 }
-/** A Telegram for each folder: all lives of a run are at the same one. */
+/** A network for each folder: all lives of a run are at the same one. */
 const chats = new Map<string, Promise<Chat>>();
 
 const actsOf = (more: Readonly<Record<string, string>>) => (more.ACTS ?? "talk") as Acts;
@@ -36,8 +38,10 @@ const pictures = [1, 2].map((n) => ({
   ...{ name: `p${n}.png`, mediaType: "image/png", bytes: new Uint8Array(1_000).fill(n) },
 }));
 
-/** @param times how often Telegram delivers each message */
-async function openChat(times: number, more: Readonly<Record<string, string>>): Promise<Chat> {
+/** @param times how often the network delivers each message */
+type Open = (times: number, more: Readonly<Record<string, string>>) => Promise<Omit<Chat, "timer">>;
+
+const atTelegram: Open = async (times, more) => {
   const fake = await fakeTelegram();
   const person = { id: 7, first_name: "Ada" };
   const ada: Ada = {
@@ -57,8 +61,39 @@ async function openChat(times: number, more: Readonly<Record<string, string>>): 
       pictures.forEach((one, i) => fake.sends(7, person, one, { group: "g", ...(i === 0 && { caption: text }) })),
     presses: (id, label) => void fake.presses(7, person, Number(id), label),
   };
-  return { fake, ada, timer: setInterval(() => nextAct(ada, actsOf(more)), 10) };
-}
+  const reaches = (url: string) => {
+    fake.webhook = { url, secret: "s3cret" };
+    // What could not be delivered to the life before.
+    fake.offers({});
+  };
+  return { fake, ada, reaches };
+};
+
+const atSlack: Open = async (times, more) => {
+  const fake = await fakeSlack();
+  const person = { id: "U7", name: "Ada" };
+  const ada: Ada = {
+    said: () => fake.seen("D7", "person").map(({ text }) => text),
+    seen: () =>
+      fake.seen("D7", "bot").map(({ ts: id, text, file, buttons }) => ({
+        ...{ id, text: file === undefined ? text : `file of ${file.bytes.length}` },
+        buttons: buttons.map(({ label }) => label),
+      })),
+    pressed: false,
+    stopsByButton: more.STOP === "button",
+    says(text) {
+      const said = fake.says("D7", person, text);
+      for (let i = 1; i < times; i++) setTimeout(() => fake.repeats(said), i * 150);
+    },
+    sends: (text) => void fake.sends("D7", person, pictures, text),
+    // Slack delivers a press once, and says so when nobody has taken it.
+    presses: (id, label) =>
+      void fake.presses("D7", person, id, label).then(({ status }) => {
+        if (status !== 200) ada.pressed = false;
+      }),
+  };
+  return { fake, ada, reaches: () => undefined };
+};
 
 afterEach(async () => {
   for (const chat of chats.values()) {
@@ -70,21 +105,35 @@ afterEach(async () => {
 });
 
 export function telegramScenario(more: Readonly<Record<string, string>> = {}, times = 1): CrashScenario<MessengerLook> {
-  const { finish, ...rest } = scenario({ NETWORK: "telegram", ...more });
+  return networkScenario(atTelegram, { NETWORK: "telegram", ...more }, times);
+}
+
+export function slackScenario(more: Readonly<Record<string, string>> = {}, times = 1): CrashScenario<MessengerLook> {
+  return networkScenario(atSlack, { NETWORK: "slack", ...more }, times);
+}
+
+function networkScenario(
+  open: Open,
+  more: Readonly<Record<string, string>>,
+  times: number,
+): CrashScenario<MessengerLook> {
+  const { finish, ...rest } = scenario(more);
+  const openChat = async (): Promise<Chat> => {
+    const chat = await open(times, more);
+    return { ...chat, timer: setInterval(() => nextAct(chat.ada, actsOf(more)), 10) };
+  };
   const chatOf = (child: Program) => {
-    const chat = chats.get(child.dir) ?? openChat(times, more);
+    const chat = chats.get(child.dir) ?? openChat();
     chats.set(child.dir, chat);
     return chat;
   };
   const attach = async (child: Program) => {
-    const { fake } = await chatOf(child);
+    const { fake, reaches } = await chatOf(child);
     await child.waitFor(({ type }) => type === "asks");
     await child.send({ url: fake.url });
     if (more.WEBHOOK !== "1") return;
     const { url } = await child.waitFor(({ type }) => type === "webhook");
-    fake.webhook = { url: String(url), secret: "s3cret" };
-    // What could not be delivered to the life before.
-    fake.offers({});
+    reaches(String(url));
   };
   return {
     ...rest,

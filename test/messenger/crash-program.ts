@@ -1,11 +1,12 @@
 // An agent that is talked to at a messenger, for the crash matrix. In memory, the network is a file that all lives share; the fake
-// Telegram lives in the driver, which says where. Ada's next act follows from what she sees.
+// Slack and Telegram live in the driver, which says where. Ada's next act follows from what she sees.
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { jsonSchema, tool } from "ai";
 import { type AgentHost, durableTool, Think } from "perdure";
 import { type Channel, defineMessengers, type Delivery, messenger, type MessengerDefinition } from "perdure/messengers";
+import { slackMessenger } from "perdure/messengers/slack";
 import { telegramMessenger } from "perdure/messengers/telegram";
 import { serve, subscribe } from "perdure/node";
 import {
@@ -70,9 +71,9 @@ const terms = {
   ...(STOP === "button" && { delivery: { stopButton: "Stop" } }),
 };
 
-/** Where the driver has its fake Telegram; undefined: the network is in memory. */
+/** Where the driver has its fake Slack or Telegram; undefined: the network is in memory. */
 const apiUrl = await new Promise<string | undefined>((resolve) => {
-  if (NETWORK !== "telegram") return resolve(undefined);
+  if (NETWORK === undefined) return resolve(undefined);
   const forget = onCommand((command) => {
     forget();
     resolve((command as { readonly url: string }).url);
@@ -82,8 +83,12 @@ const apiUrl = await new Promise<string | undefined>((resolve) => {
 
 function defined(): MessengerDefinition {
   if (apiUrl === undefined) return messenger(network.channel(), terms);
-  const pace = { directMs: 50, perSecond: 1000 };
   const delivery = { maxChars: PARTS_LIMIT, ...terms.delivery };
+  if (NETWORK === "slack") {
+    const tokens = { botToken: "xoxb-fake", appToken: "xapp-fake" };
+    return slackMessenger({ ...tokens, apiUrl, pace: { channelMs: 50, perSecond: 1000 }, ...terms, delivery });
+  }
+  const pace = { directMs: 50, perSecond: 1000 };
   const secret = WEBHOOK === "1" ? { secretToken: "s3cret" } : {};
   return telegramMessenger({ token: "1:fake", apiUrl, pace, ...secret, ...terms, delivery });
 }

@@ -3,7 +3,7 @@ import { tooManyRequests } from "perdure/testing";
 import { expect, test, vi } from "vitest";
 import { tempDir } from "../host/open-host.ts";
 import { serverTool } from "../think/harness.ts";
-import { ADA, ADA_THERE, DM, openKit, openTelegram } from "./kit.ts";
+import { ADA, ADA_AT_SLACK, ADA_THERE, BEN_AT_SLACK, DM, openKit, openSlack, openTelegram } from "./kit.ts";
 
 const paragraph = (n: number) => `${n}. ${"Trees keep what they have been told in rings. ".repeat(4).trim()}`;
 const block = (n: number) =>
@@ -177,6 +177,25 @@ test("20,000 characters with code arrive whole, in order, each message valid, an
   expect(streamed.texts()).toEqual(whole.texts());
 });
 
+test("the same at Slack", async () => {
+  const text = `${LONG}\n\n${LONG}`;
+  const whole = await openSlack({ script: () => text, delivery: { first: "whole" } });
+  whole.slack.says("D7", ADA_AT_SLACK, "hi");
+  await whole.until(() => expect(whole.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+  expect(whole.texts().length).toBeGreaterThan(4);
+  expect(wordsOf(whole.texts().join(" "))).toEqual(wordsOf(text));
+  for (const { blocks } of whole.slack.seen("D7", "bot")) {
+    const [rich] = blocks as { readonly elements: readonly { readonly type: string }[] }[];
+    // Code stays code, also where it was cut, and nothing else is.
+    for (const element of rich?.elements ?? [])
+      expect(/const x\d+_\d+ = /.test(JSON.stringify(element))).toBe(element.type === "rich_text_preformatted");
+  }
+  const streamed = await openSlack({ script: () => ({ text: text.match(/.{1,400}/gs) ?? [], delayMs: 5 }) });
+  streamed.slack.says("D7", ADA_AT_SLACK, "hi");
+  await streamed.until(() => expect(streamed.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+  expect(streamed.texts()).toEqual(whole.texts());
+});
+
 test("a stream of a minute at a network that takes one call a second meets no 429", async () => {
   const words = Array.from({ length: 120 }, (_, i) => `word${i} `);
   const kit = await openTelegram({
@@ -194,6 +213,28 @@ test("a stream of a minute at a network that takes one call a second meets no 42
   expect(kit.telegram.calls.filter(({ method }) => method === "editMessageText").length).toBeGreaterThan(10);
   expect(kit.texts()).toEqual([words.join("").trim()]);
   const said = kit.telegram.calls.filter(({ method }) => /^(send|edit)Message/.test(method)).map(({ at }) => at);
+  expect(said.slice(1).filter((at, i) => at - (said[i] ?? 0) < 1_000)).toEqual([]);
+  expect(kit.events.filter(({ type }) => type.startsWith("delivery"))).toEqual([]);
+});
+
+test("two streams of a minute in threads of one channel at Slack, which takes one call a second, meet no 429", async () => {
+  const words = Array.from({ length: 200 }, (_, i) => `word${i} `);
+  const kit = await openSlack({
+    ...{ manual: true, pace: {}, fake: { perChannelMs: 1_000 } },
+    script: () => ({ text: words, delayMs: 15 }),
+  });
+  const began = kit.clock.now();
+  const threads = [ADA_AT_SLACK, BEN_AT_SLACK].map((one) => `slack:C1:${kit.slack.says("C1", one, "<@UBOT> hi").ts}`);
+  const states = () => threads.map((thread) => kit.holder(thread).listDeliveries()[0]?.state);
+  await kit.until(() => expect(states()).toEqual(["open", "open"]));
+  while (states().includes("open")) {
+    await kit.clock.advance(400);
+    await new Promise((resolve) => setTimeout(resolve, 8));
+  }
+  expect(kit.clock.now() - began).toBeGreaterThan(40_000);
+  expect(kit.slack.calls.filter(({ method }) => method === "chat.update").length).toBeGreaterThan(10);
+  expect(kit.texts("C1")).toEqual([words.join("").trim(), words.join("").trim()]);
+  const said = kit.slack.calls.filter(({ method }) => /^chat\.(post|upd)/.test(method)).map(({ at }) => at);
   expect(said.slice(1).filter((at, i) => at - (said[i] ?? 0) < 1_000)).toEqual([]);
   expect(kit.events.filter(({ type }) => type.startsWith("delivery"))).toEqual([]);
 });
