@@ -17,8 +17,16 @@ import {
   type ExtensionPermissions,
 } from "./manifest.ts";
 import { newWishes, wishesOf } from "./permissions.ts";
-import { describedText, type ExtensionPreview, promptLines, ShownExtensions } from "./preview.ts";
-import { deleteRecord, hashOf, readDeclared, readRecords, writeDeclared, writeRecord } from "./records.ts";
+import { describedText, type ExtensionPreview, promptLines } from "./preview.ts";
+import {
+  deleteRecord,
+  hashOf,
+  readDeclared,
+  readRecords,
+  ShownExtensions,
+  writeDeclared,
+  writeRecord,
+} from "./records.ts";
 import { type ExtensionVm, makeVm, type VmOptions } from "./vm.ts";
 
 /** Each brings tools into every prompt. */

@@ -1,10 +1,8 @@
 import { firstChars } from "../../message/cut-value.ts";
-import type { Sql } from "../../port.ts";
 import { type Described, oneLine, toolNameOf } from "./guest.ts";
 import { ownLabels } from "./host-functions.ts";
 import type { ExtensionManifest } from "./manifest.ts";
 import { wishesOf } from "./permissions.ts";
-import { forgetShown, readShown, writeShown } from "./records.ts";
 
 /** Of one line of the question. What is behind it is in the source, which is shown too. */
 const MAX_LINE_CHARS = 300;
@@ -51,28 +49,4 @@ export function questionOf({ name, version, replaces, hash, wishes, prompt }: Ex
 /** What of an extension's own description is agreed to. */
 export function describedText(manifest: ExtensionManifest, described: Described): string {
   return JSON.stringify([wishesOf(manifest), promptLines(manifest, described), described]);
-}
-
-/** How extensions described themselves when somebody was asked about them. Stored where there is a host. */
-export class ShownExtensions {
-  readonly #host: (Sql & { readonly blank: boolean }) | undefined;
-  readonly #inMemory = new Map<string, string>();
-
-  constructor(host: (Sql & { readonly blank: boolean }) | undefined) {
-    this.#host = host;
-  }
-
-  get(hash: string): string | undefined {
-    if (this.#host === undefined) return this.#inMemory.get(hash);
-    return this.#host.blank ? undefined : readShown(this.#host, hash);
-  }
-
-  /** @param described undefined: it counts as shown no more. */
-  set(hash: string, described: string | undefined): void {
-    const host = this.#host;
-    if (host === undefined && described === undefined) this.#inMemory.delete(hash);
-    else if (host === undefined) this.#inMemory.set(hash, described as string);
-    else if (described !== undefined) host.tx(() => writeShown(host, hash, described));
-    else if (!host.blank) forgetShown(host, hash);
-  }
 }

@@ -60,21 +60,36 @@ export function writeDeclared(db: Sql, name: string, hash: string, described: De
   writeCell(db, DECLARED + name, JSON.stringify({ hash, described }));
 }
 
-/** Notes how an extension described itself when somebody was asked about it, by its fingerprint. */
-export function writeShown(db: Sql, hash: string, described: string): void {
+/** How extensions described themselves when somebody was asked about them. Stored where there is a host. */
+export class ShownExtensions {
+  readonly #host: (Sql & { readonly blank: boolean }) | undefined;
+  readonly #inMemory = new Map<string, string>();
+
+  constructor(host: (Sql & { readonly blank: boolean }) | undefined) {
+    this.#host = host;
+  }
+
+  get(hash: string): string | undefined {
+    if (this.#host === undefined) return this.#inMemory.get(hash);
+    return this.#host.blank ? undefined : readCell(this.#host, SHOWN + hash);
+  }
+
+  /** @param described undefined: it counts as shown no more. */
+  set(hash: string, described: string | undefined): void {
+    const host = this.#host;
+    if (described === undefined) {
+      this.#inMemory.delete(hash);
+      if (host?.blank === false) deleteCell(host, SHOWN + hash);
+    } else if (host === undefined) this.#inMemory.set(hash, described);
+    else host.tx(() => writeShown(host, hash, described));
+  }
+}
+
+function writeShown(db: Sql, hash: string, described: string): void {
   const others = listCells(db, SHOWN);
   // Questions that were never answered leave one each.
   for (const { key } of others.slice(0, Math.max(0, others.length - MAX_SHOWN))) deleteCell(db, key);
   writeCell(db, SHOWN + hash, described);
-}
-
-/** How it did; undefined when nobody was asked, or it was loaded since. */
-export function readShown(db: Sql, hash: string): string | undefined {
-  return readCell(db, SHOWN + hash);
-}
-
-export function forgetShown(db: Sql, hash: string): void {
-  deleteCell(db, SHOWN + hash);
 }
 
 /** The fingerprint of an extension. */

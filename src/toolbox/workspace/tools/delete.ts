@@ -1,8 +1,7 @@
 import type { Tool } from "ai";
-import { durableTool } from "../../../tool/define.ts";
 import { ROOT } from "../../sandbox/path.ts";
 import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
-import { ToolInput } from "./input.ts";
+import { fileTool } from "./input.ts";
 import type { DeleteOperations } from "./operations.ts";
 import { objectInput } from "../../../base/object-input.ts";
 
@@ -26,11 +25,10 @@ const inputSchema = objectInput<DeleteInput>(["path"], {
 
 /** A tool that deletes. What is gone stays gone, so a call that a crash cut runs again. */
 export function createDeleteTool({ ops }: { readonly ops: DeleteOperations }): Tool<DeleteInput, DeleteOutput> {
-  const made: Tool<DeleteInput, DeleteOutput> = {
+  return fileTool<DeleteInput, DeleteOutput>({
     description: "Deletes a file of the workspace, or a directory with all that is in it.",
     inputSchema,
-    execute: async (given) => {
-      const input = new ToolInput(given);
+    async run(input) {
       const path = input.path("path");
       if (path === ROOT) throw posixError("EPERM", "The root cannot be deleted. Delete what is in it, one by one.");
       try {
@@ -41,10 +39,7 @@ export function createDeleteTool({ ops }: { readonly ops: DeleteOperations }): T
         throw thrown;
       }
     },
-    toModelOutput: ({ output }) => {
-      if (typeof output === "string") return { type: "text", value: output };
-      return { type: "text", value: output.deleted ? `Deleted ${output.path}.` : `There was no ${output.path}.` };
-    },
-  };
-  return durableTool(made, { replay: "safe" });
+    show: ({ path, deleted }) => (deleted ? `Deleted ${path}.` : `There was no ${path}.`),
+    replay: "safe",
+  });
 }

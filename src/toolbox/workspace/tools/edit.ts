@@ -1,10 +1,9 @@
 import { InOrder } from "../../../base/in-order.ts";
 import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { durableTool } from "../../../tool/define.ts";
 import { unifiedDiff } from "../diff.ts";
 import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
-import { ToolInput } from "./input.ts";
+import { fileTool } from "./input.ts";
 import type { EditOperations } from "./operations.ts";
 import { replaceText } from "./replace-text.ts";
 import { objectInput } from "../../../base/object-input.ts";
@@ -48,13 +47,12 @@ const inputSchema = objectInput<EditInput>(["path", "old_string", "new_string"],
  */
 export function createEditTool({ ops }: { readonly ops: EditOperations }): Tool<EditInput, EditOutput> {
   const update = ops.updateFile?.bind(ops) ?? inTurn(ops);
-  const made: Tool<EditInput, EditOutput> = {
+  return fileTool<EditInput, EditOutput>({
     description:
       "Replaces a piece of a text file of the workspace. `old_string` must be in it exactly once, so give enough of the text " +
       "around it, without line numbers. With an empty `old_string` it makes a new file.",
     inputSchema,
-    execute: async (given) => {
-      const input = new ToolInput(given);
+    async run(input) {
       const path = input.path("path");
       const old = input.needText("old_string", "Give the text to replace, exactly as it is in the file.");
       const now = input.needText("new_string", "Give what is to stand there afterwards; it may be empty.");
@@ -72,22 +70,16 @@ export function createEditTool({ ops }: { readonly ops: EditOperations }): Tool<
           throw posixError("ENOENT", `There is no file ${path}. To make it, give an empty old_string, or use write.`);
         const { lines, loosely, text: after } = replaceText(text, { path, old, now, all });
         const diff = diffOf(path, text, after);
-        output = {
-          path,
-          created: false,
-          replacements: lines.length,
-          lines,
-          loosely,
-          ...(diff !== undefined && { diff }),
-        };
+        const replacements = lines.length;
+        output = { path, created: false, replacements, lines, loosely, ...(diff !== undefined && { diff }) };
         return after;
       });
       if (output === undefined) throw new PerdureError("bad_state", `${path} could not be changed.`);
       return output;
     },
-    toModelOutput: ({ output }) => ({ type: "text", value: typeof output === "string" ? output : textOf(output) }),
-  };
-  return durableTool(made, { replay: "never" });
+    show: textOf,
+    replay: "never",
+  });
 }
 
 function textOf({ path, created, replacements, lines, loosely }: EditOutput): string {

@@ -1,7 +1,6 @@
 import type { Tool } from "ai";
 import { isRecord } from "../../../base/json.ts";
-import { durableTool } from "../../../tool/define.ts";
-import { globBelow, ToolInput } from "./input.ts";
+import { fileTool, globBelow, ToolInput } from "./input.ts";
 import type { FindOperations } from "./operations.ts";
 import { objectInput } from "../../../base/object-input.ts";
 
@@ -31,11 +30,10 @@ const inputSchema = objectInput<FindInput>(["pattern"], {
 
 /** A tool that finds files by their names. It only reads, so a call that a crash cut runs again. */
 export function createFindTool({ ops }: { readonly ops: FindOperations }): Tool<FindInput, FindOutput> {
-  const made: Tool<FindInput, FindOutput> = {
+  return fileTool<FindInput, FindOutput>({
     description: "Finds files and directories of the workspace by a glob pattern.",
     inputSchema,
-    execute: async (given) => {
-      const input = new ToolInput(given);
+    async run(input) {
       const found = await ops.glob(
         globBelow(input.path("path", "/"), input.needText("pattern", 'Give a glob, such as "*.md".')),
       );
@@ -44,14 +42,10 @@ export function createFindTool({ ops }: { readonly ops: FindOperations }): Tool<
         .map(({ path, type }) => (type === "directory" && path !== "/" ? `${path}/` : path));
       return { paths, more: found.length - paths.length };
     },
-    toModelOutput: ({ output }) => {
-      if (typeof output === "string") return { type: "text", value: output };
-      const { paths, more } = output;
+    show({ paths, more }) {
       const end = more === 0 ? [] : [`(There are ${more} more. Use a narrower pattern.)`];
-      return { type: "text", value: paths.length === 0 ? "Nothing matches." : [...paths, ...end].join("\n") };
+      return paths.length === 0 ? "Nothing matches." : [...paths, ...end].join("\n");
     },
-  };
-  return durableTool(made, {
     replay: "safe",
     supersedes(given, output) {
       // A hook may have put anything else in its place.

@@ -1,9 +1,8 @@
 import type { Tool } from "ai";
 import { isRecord } from "../../../base/json.ts";
-import { durableTool } from "../../../tool/define.ts";
 import { compileGlob, compilePattern, compileText } from "../pattern.ts";
 import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
-import { globBelow, ToolInput } from "./input.ts";
+import { fileTool, globBelow, ToolInput } from "./input.ts";
 import type { GrepOperations } from "./operations.ts";
 import { objectInput } from "../../../base/object-input.ts";
 
@@ -65,20 +64,16 @@ const inputSchema = objectInput<GrepInput>(["pattern"], {
  * It only reads, so a call that a crash cut runs again.
  */
 export function createGrepTool(options: GrepToolOptions): Tool<GrepInput, GrepOutput> {
-  const made: Tool<GrepInput, GrepOutput> = {
+  return fileTool<GrepInput, GrepOutput>({
     description:
       "Searches the text of files of the workspace with a regular expression, line by line. " +
       `Shows up to ${MAX_MATCHES} matches; files above 1 MB and files that are no text are left out.`,
     inputSchema,
-    execute: (input, { abortSignal }) => grep(options, new ToolInput(input), abortSignal),
-    toModelOutput: ({ output }) => {
-      if (typeof output === "string") return { type: "text", value: output };
-      const { content, note, files } = output;
+    run: (input, signal) => grep(options, input, signal),
+    show({ content, note, files }) {
       const found = content === "" ? `No matches in ${files} files.` : content;
-      return { type: "text", value: note === undefined ? found : `${found}\n(${note})` };
+      return note === undefined ? found : `${found}\n(${note})`;
     },
-  };
-  return durableTool(made, {
     replay: "safe",
     maxOutputLines: MAX_MATCHES * (2 * MAX_CONTEXT + 2),
     maxOutputChars: 200_000,

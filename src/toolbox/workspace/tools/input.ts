@@ -1,5 +1,7 @@
+import type { Schema, Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { isRecord } from "../../../base/json.ts";
+import { type DurableToolOptions, durableTool } from "../../../tool/define.ts";
 import { nameOf, normalizePath } from "../../sandbox/path.ts";
 
 /** What a model gave to a tool. Nothing about it is sure: each reader says what is wrong, so that the model can mend it. */
@@ -51,6 +53,30 @@ export class ToolInput {
     if (value === "true" || value === "false") return value === "true";
     throw new PerdureError("bad_input", `"${name}" must be true or false.`);
   }
+}
+
+/** What a tool on files is. */
+interface FileTool<INPUT, OUTPUT> extends DurableToolOptions<INPUT, OUTPUT> {
+  readonly description: string;
+  readonly inputSchema: Schema<INPUT>;
+  readonly run: (input: ToolInput, signal: AbortSignal | undefined) => Promise<OUTPUT>;
+  /** What the model reads. */
+  readonly show: (output: OUTPUT) => string;
+}
+
+/** Makes a tool on files. Where a hook has put a text in the place of its output, the model reads that. */
+export function fileTool<INPUT, OUTPUT>(made: FileTool<INPUT, OUTPUT>): Tool<INPUT, OUTPUT> {
+  const { description, inputSchema, run, show, ...options } = made;
+  const tool: Tool = {
+    description,
+    inputSchema,
+    execute: (input: unknown, { abortSignal }: { abortSignal?: AbortSignal }) => run(new ToolInput(input), abortSignal),
+    toModelOutput: ({ output }: { output: unknown }) => ({
+      type: "text",
+      value: typeof output === "string" ? output : show(output as OUTPUT),
+    }),
+  };
+  return durableTool(tool, options as DurableToolOptions) as Tool<INPUT, OUTPUT>;
 }
 
 /** A number of bytes in words. */

@@ -2,9 +2,8 @@ import { PerdureError } from "../../../base/error.ts";
 import type { Tool } from "ai";
 import type { OutputSubject } from "../../../context/superseded.ts";
 import { isRecord } from "../../../base/json.ts";
-import { durableTool } from "../../../tool/define.ts";
 import { posixError } from "../../sandbox/posix-error.ts";
-import { ToolInput } from "./input.ts";
+import { fileTool, ToolInput } from "./input.ts";
 import type { ListedEntry, ListOperations } from "./operations.ts";
 import { objectInput } from "../../../base/object-input.ts";
 
@@ -31,11 +30,10 @@ const inputSchema = objectInput<ListInput>([], {
 
 /** A tool that lists a directory, in pages. It only reads, so a call that a crash cut runs again. */
 export function createListTool({ ops }: { readonly ops: ListOperations }): Tool<ListInput, ListOutput> {
-  const made: Tool<ListInput, ListOutput> = {
+  return fileTool<ListInput, ListOutput>({
     description: "Lists a directory of the workspace, with the sizes of files.",
     inputSchema,
-    execute: async (given) => {
-      const input = new ToolInput(given);
+    async run(input) {
       const path = input.path("path", "/");
       const offset = input.count("offset", 0, 1e9) ?? 0;
       const found = await entriesOf(ops, path, offset);
@@ -47,9 +45,9 @@ export function createListTool({ ops }: { readonly ops: ListOperations }): Tool<
       }));
       return { path, entries, ...(found.length > LIST_PAGE && { next: offset + LIST_PAGE }) };
     },
-    toModelOutput: ({ output }) => ({ type: "text", value: typeof output === "string" ? output : textOf(output) }),
-  };
-  return durableTool(made, { replay: "safe", supersedes: subjectOf });
+    show: textOf,
+    ...{ replay: "safe", supersedes: subjectOf },
+  });
 }
 
 /** A page of a directory; a hook may have put anything else in its place. */

@@ -1,11 +1,10 @@
 import { sha256 } from "../../../base/hash.ts";
 import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { durableTool } from "../../../tool/define.ts";
 import { parentOf, ROOT } from "../../sandbox/path.ts";
 import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { encodeText } from "../text.ts";
-import { ToolInput, sizeText } from "./input.ts";
+import { fileTool, sizeText } from "./input.ts";
 import type { WriteOperations } from "./operations.ts";
 import { objectInput } from "../../../base/object-input.ts";
 
@@ -40,13 +39,12 @@ const inputSchema = objectInput<WriteInput>(["path", "content"], {
  * side by side on the same file, the last one counts; with `expected_hash` none overwrites what the model has not seen.
  */
 export function createWriteTool({ ops }: { readonly ops: WriteOperations }): Tool<WriteInput, WriteOutput> {
-  const made: Tool<WriteInput, WriteOutput> = {
+  return fileTool<WriteInput, WriteOutput>({
     description:
       "Writes a text file of the workspace: a new one, or all of one that is there. " +
       "To change a part of a file, edit it instead.",
     inputSchema,
-    execute: async (given) => {
-      const input = new ToolInput(given);
+    async run(input) {
       const path = input.path("path");
       const content = input.needText("content", "Give all that the file is to hold, as a text.");
       const before = await textBefore(ops, path);
@@ -55,15 +53,10 @@ export function createWriteTool({ ops }: { readonly ops: WriteOperations }): Too
       const lines = content === "" ? 0 : content.split("\n").length - (content.endsWith("\n") ? 1 : 0);
       return { path, created: before === null, bytes: encodeText(content).length, lines };
     },
-    toModelOutput: ({ output }) => ({
-      type: "text",
-      value:
-        typeof output === "string"
-          ? output
-          : `${output.created ? "Created" : "Wrote"} ${output.path}: ${output.lines} lines, ${sizeText(output.bytes)}.`,
-    }),
-  };
-  return durableTool(made, { replay: "safe" });
+    show: ({ path, created, lines, bytes }) =>
+      `${created ? "Created" : "Wrote"} ${path}: ${lines} lines, ${sizeText(bytes)}.`,
+    replay: "safe",
+  });
 }
 
 /** The text of a file; null when there is none. What is no text is replaced like everything else. */

@@ -1,23 +1,16 @@
-import type { Json, OpenCall, Outcome, RunResult } from "../../sandbox.ts";
+import type { Json, Outcome, RunResult } from "../../sandbox.ts";
 import type { LaneOutcome } from "../message.ts";
 import type { LaneRunEnd } from "./lane-run.ts";
 
-/** A run as the caller reads it. `sealImage` is asked for a run that is parked. */
-export async function toResult(
-  end: LaneRunEnd,
-  began: number,
-  sealImage: (image: NonNullable<LaneRunEnd["image"]>) => Promise<Uint8Array>,
-): Promise<RunResult> {
+/** A run as the caller reads it. @param snapshot of one that was parked */
+export function toResult(end: LaneRunEnd, began: number, snapshot?: Uint8Array): RunResult {
   const stats = { ms: performance.now() - began, toolCalls: end.used.toolCalls };
-  const outcome =
-    end.outcome.status === "suspended" && end.image !== undefined
-      ? { status: "suspended" as const, calls: sorted(end.parked), snapshot: await sealImage(end.image) }
+  const calls = end.parked.toSorted((a, b) => a.call - b.call);
+  const outcome: Outcome =
+    end.outcome.status === "suspended" && snapshot !== undefined
+      ? { status: "suspended", calls, snapshot }
       : outcomeOf(end.outcome);
   return { ...outcome, logs: end.logs, stats };
-}
-
-function sorted(calls: readonly OpenCall[]): OpenCall[] {
-  return [...calls].sort((a, b) => a.call - b.call);
 }
 
 function outcomeOf(outcome: LaneOutcome): Outcome {

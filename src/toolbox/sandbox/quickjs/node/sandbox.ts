@@ -199,16 +199,10 @@ export class QuickJsSandbox {
   }
 
   async #resultOf(end: LaneRunEnd, began: number, limits: Limits): Promise<RunResult> {
-    return toResult(end, began, async (image) =>
-      seal(this.#key, {
-        engine: await engineHash(),
-        limits,
-        used: end.used,
-        nextCall: end.nextCall,
-        parked: end.parked,
-        image,
-      }),
-    );
+    const { image, used, nextCall, parked } = end;
+    if (image === undefined) return toResult(end, began);
+    const engine = await engineHash();
+    return toResult(end, began, seal(this.#key, { engine, limits, used, nextCall, parked, image }));
   }
 }
 

@@ -98,7 +98,7 @@ export class QuickJsSession implements SandboxSession {
       });
     }
     this.#packLater();
-    return toResult(end, began, async () => new Uint8Array());
+    return toResult(end, began);
   }
 
   #packLater(): void {
