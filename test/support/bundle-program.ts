@@ -8,6 +8,8 @@ const traces = fileURLToPath(new URL("./source-traces.ts", import.meta.url));
 /** The first line of every program. */
 const start = `import { traceSources } from ${JSON.stringify(traces)};traceSources();`;
 const FILE = "program.js";
+/** Adapters are loaded by those alone who use them, and bring more than a bundle takes. */
+const ADAPTERS = ["telegram", "slack", "discord", "github"].map((one) => `@chat-adapter/${one}`);
 /** What starts workers and processes finds them beside its own file: it stays where it is. */
 const WORKERS = /^\.\/node\//;
 
@@ -31,7 +33,7 @@ async function bundle(path: string, outDir: string): Promise<void> {
     configFile: false,
     logLevel: "warn",
     resolve: { conditions },
-    ssr: { noExternal: true, external: ["better-sqlite3", "vite"], resolve: { conditions } },
+    ssr: { noExternal: true, external: ["better-sqlite3", "vite", ...ADAPTERS], resolve: { conditions } },
     build: {
       ssr: path,
       outDir,
