@@ -188,9 +188,8 @@ export interface ApprovalEvent {
 export type ClaimRecord = ClaimRow | ClaimBeat;
 
 /**
- * Who works on what. The row is there while somebody does, and after that only when a try has failed. Its version in
- * the log is the fence: it grows with each change of hands and with nothing else, so a write of a result that names
- * it is refused once somebody else has taken over.
+ * Who works on what. The row exists while somebody does, and afterwards only if a try failed. Its version in the log is the
+ * fence: it grows only when the claim changes hands, so a result that names an old version is refused.
  */
 export interface ClaimRow {
   /** The thing: `tool:<row id>`, `runner:<agent>`. */

@@ -40,10 +40,7 @@ function isWorthwhile(policy: RetryPolicy, error: Error): boolean {
 /** For what cannot be reached: tried again for as long as there is something to do. */
 export const UNREACHED: RetryPolicy = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
 
-/**
- * Calls a function of the app that is only told of something. What it throws, or its promise, goes to the console: it has
- * no other owner, and must not end the loop that tells.
- */
+/** Calls a listener of the app. What it throws or rejects with goes to the console: it must not end the loop that tells. */
 export function notify(listener: () => unknown): void {
   const failed = (failure: unknown) => console.error("A function that was told of something has thrown:", failure);
   try {
@@ -72,9 +69,8 @@ const WRITES = { maxAttempts: 20, delayMs: 200, maxDelayMs: 30_000 };
 const UNWRITABLE: ReadonlySet<string> = new Set(["too_large", "bad_input", "limit"]);
 
 /**
- * Repeats a write until it has gone through. `report` is told of each failure.
- * @returns undefined when it was given up: after many tries, at `disposing`, or because the writer was shut out, or
- *   because the log will never take such a row.
+ * Repeats a write until it goes through. `report` is told of each failure.
+ * @returns undefined when it gave up: after many tries, at `disposing`, when fenced, or when the log will never take such a row.
  */
 export async function persist<T>(
   write: () => Promise<T>,

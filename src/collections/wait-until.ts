@@ -11,8 +11,8 @@ interface WaitLimits {
 }
 
 /**
- * Resolves with what `look` gives as soon as it gives something: now, or when `subscribe` says that there may be news.
- * Rejects with what `look` throws, with what `subscribe` says has failed, and by its limits.
+ * Resolves with what `look` gives: now, or when `subscribe` tells of news. Rejects with what either fails with, and by its
+ * limits.
  */
 export function waitUntil<T>(
   subscribe: (again: () => void, fail: (error: unknown) => void) => () => void,

@@ -45,8 +45,8 @@ export function toChunkRecord(chunk: StreamChunk, index: number, generationId: s
 }
 
 /**
- * An event as a row that keeps all of it: for `transform` of {@link streamToCollection}. `StreamProcessor` of
- * TanStack AI rebuilds whole messages from the `chunk`s of an answer, in the order of `index`.
+ * Keeps a whole event as a row: pass it as `transform` of {@link streamToCollection}. TanStack AI's `StreamProcessor` rebuilds
+ * messages from the `chunk`s of an answer in `index` order.
  */
 export function toRawChunk(chunk: StreamChunk, index: number, generationId: string): RawChunkRecord {
   return { ...toChunkRecord(chunk, index, generationId), chunk };
@@ -60,10 +60,7 @@ export function readChunks<TRow extends ChunkContract>(collection: RowCollection
     .toSorted((a, b) => a.index - b.index);
 }
 
-/**
- * The text of one answer's chunks, whatever order they come in and however often. Whether the answer is complete
- * tells {@link isCompleteAnswer}.
- */
+/** The text of one answer's chunks, in any order and with duplicates. {@link isCompleteAnswer} says whether it is complete. */
 export function assembleText(chunks: Iterable<{ index: number; type: string; content: string }>): string {
   const texts = new Map<number, string>();
   for (const { index, type, content } of chunks) if (type === "text") texts.set(index, content);

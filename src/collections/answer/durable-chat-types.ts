@@ -19,8 +19,8 @@ export type DurableChatOptions<
   TChunkRow extends ChunkContract,
 > = ChatSettings<TAdapter> & {
   /**
-   * With `toolCalls`, tools without an implementation are durable: their calls are rows that are executed elsewhere.
-   * Tools with one (`.server(…)`) run here, and those that were made durable already stay as they are.
+   * With `toolCalls`, tools without an implementation become durable: their calls are rows, executed elsewhere. Tools with one
+   * (`.server(…)`) run here; tools that are already durable stay as they are.
    */
   readonly tools?: readonly AnyTool[];
   readonly toolCalls?: { readonly collection: RowCollection<TToolRow> } & Omit<

@@ -26,16 +26,16 @@ import { TurnLog, recordTurns } from "./turn-log.ts";
  * `chat()` whose tool calls, chunks and turns are rows, so that its answer outlives the process that works on it.
  *
  * - `hold`: the run waits until whoever executes tools has written their results.
- * - `suspend`: when the model calls durable tools, the run ends with outcome `suspended`. All their calls are pending
- *   rows by then. Call it again with the same `generationId`, here or in any other process: while results are
- *   missing it says `suspended` again and does not call the model; when they are there it goes on.
+ * - `suspend`: when the model calls durable tools, the run ends with outcome `suspended`, with every call already a pending row.
+ *   Call it again with the same `generationId`, in any process: it says `suspended`, without calling the model, until all results
+ *   are there; then it goes on.
  *
- * With `turns` it can be called again with the same `generationId` in both modes, also after a crash: finished turns
- * and their tools are not repeated, the turn that was cut off is, and a complete answer is given again as it was.
- * The latest run has the answer: earlier ones that still live are shut out.
+ * With `turns`, either mode can be called again with the same `generationId`, also after a crash: finished turns and their tools
+ * are not repeated, a turn that was cut off is, and a complete answer is returned as it was. Only the latest run may write:
+ * earlier ones that still live are fenced off.
  *
- * @throws GenerationError as `streamToCollection` does. PerdureError `limit` when the agent loop came to its end while
- *   the model still called tools (see `agentLoopStrategy`), `bad_config` for options that do not go together.
+ * @throws GenerationError as `streamToCollection` does. PerdureError `limit` when the agent loop ended while the model still
+ *   called tools (see `agentLoopStrategy`), `bad_config` for options that do not go together.
  */
 export async function durableChat<
   TAdapter extends AnyTextAdapter,

@@ -9,8 +9,8 @@ import type { QueryRow, RowQuery } from "../log/query.ts";
 /** What `generate` is told about its try. */
 export interface GenerationRun {
   /**
-   * Aborts when the row is cancelled or deleted, when another runner has taken it over, and at `dispose()`. Hand it
-   * to `durableChat` or `streamToCollection`; `chat()` needs an abort controller that follows it.
+   * Aborts when the row is cancelled, deleted or taken over by another runner, and at `dispose()`. Pass it to `durableChat` or
+   * `streamToCollection`; `chat()` needs an abort controller that follows it.
    */
   readonly signal: AbortSignal;
   readonly effectId: string;
@@ -19,9 +19,9 @@ export interface GenerationRun {
   /** Names the try: chunks of two tries never mix. An answer that was suspended goes on under the same one. */
   readonly generationId: string;
   /**
-   * What must hold at each write of this try so that a runner which was taken over writes nothing: for `when` of
-   * `durableChat` and `streamToCollection`, on collections of the same log as `collection`. Without a log: nothing.
-   * @throws PerdureError `fenced` when the row is not this try's any more.
+   * Conditions for each write of this try, so that a runner that was taken over writes nothing: pass it as `when` of
+   * `durableChat` and `streamToCollection`, on collections of the same log as `collection`. Empty without a log.
+   * @throws PerdureError `fenced` when the row no longer belongs to this try.
    */
   readonly when: () => readonly RowCondition[];
   /** The claim on the row, with `claims`. */
@@ -42,8 +42,8 @@ export interface GenerationEffectOptions<
   TToolRow extends { readonly id: string; readonly generationId: string; readonly status: string },
 > {
   /**
-   * The rows that want an answer: `pending` ones; `suspended` ones too if `generate` suspends, and `generating` ones if
-   * those that a crash has left behind are to be tried again (with several runners only with `claims`).
+   * The rows that want an answer: `pending` ones; `suspended` ones too if `generate` suspends; `generating` ones to retry what a
+   * crash left behind (with several runners only with `claims`).
    */
   readonly query: RowQuery<TContext>;
   /**
@@ -52,16 +52,16 @@ export interface GenerationEffectOptions<
    */
   generate(row: QueryRow<TContext>, run: GenerationRun): Promise<TResult & GenerationResult>;
   /**
-   * Where the rows live, by the same `id`. With it the effect writes their state itself, after the callbacks and only
-   * where those have not: `generating`, then `completed`, `failed`, `cancelled` or `suspended`, with `generationId`,
-   * `attempt` and `error`. All of it conditional. Without it the callbacks write.
+   * Where the rows live, by the same `id`. With it the effect writes their state itself, conditionally, after the callbacks and
+   * only where those did not: `generating`, then `completed`, `failed`, `cancelled` or `suspended`, with `generationId`,
+   * `attempt` and `error`. Without it the callbacks write.
    */
   readonly collection?: RowCollection<TStored>;
   /** Lets many runners share the rows: each is worked on by one at a time. Of the same log as `collection`. */
   readonly claims?: Claims;
   /**
-   * The calls that suspended answers wait for: when all of an answer are over, it is taken up again, by any runner; when
-   * it is cancelled or deleted instead, so are its calls that are not over.
+   * The calls that suspended answers wait for. Once all of an answer's calls are over, any runner resumes it; if it is cancelled
+   * or deleted instead, its open calls are too.
    */
   readonly toolCalls?: {
     readonly collection: RowCollection<TToolRow>;
@@ -76,8 +76,8 @@ export interface GenerationEffectOptions<
   /** How many rows are worked on at once. Default 8. */
   readonly concurrency?: number;
   /**
-   * Whether `generate` can go on from what it has stored under a `generationId` (`durableChat` with `turns` can). Then
-   * a try that was cut off by a crash or by `dispose()` goes on under its id. A try that failed never does.
+   * Whether `generate` can resume from what is stored under a `generationId`, as `durableChat` with `turns` can. Then a try cut
+   * off by a crash or `dispose()` goes on under its id. A failed try never does.
    */
   readonly resumable?: boolean;
   /** Whether a row is cancelled. Default: its status is `cancelled`. May not throw. */
@@ -105,10 +105,7 @@ export interface GenerationEffect extends AsyncDisposable {
   readonly ready: Promise<void>;
   /** Resolves when nothing runs and nothing is left to run now. */
   idle(): Promise<void>;
-  /**
-   * Aborts what runs and waits for it. Rows that were worked on become `pending` again (or stay what a callback made
-   * of them): others take them up.
-   */
+  /** Aborts what runs and waits for it. Its rows become `pending` again (or stay what a callback made them) for others. */
   dispose(): Promise<void>;
   readonly disposed: boolean;
 }

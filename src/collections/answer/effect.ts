@@ -17,13 +17,13 @@ const CONCURRENCY = 8;
 const DISPOSE_WAIT_MS = 10_000;
 
 /**
- * Makes answers for rows: watches a query, takes each row, calls `generate`, and writes what came of it.
+ * Makes answers for rows: watches a query, takes each row, calls `generate`, and writes the outcome.
  *
- * - A row is worked on once at a time in this process; over all processes with `claims`, and a runner that was taken
- *   over writes nothing any more.
- * - Whether an answer is complete is decided by its outcome and by the signal, never by whether `generate` threw.
- * - A try that fails is repeated by `retry` under a new `generationId`. A suspended answer is taken up again, under the
- *   same one, when its tool calls are over: here or in another process.
+ * - A row is worked on once at a time in this process; with `claims`, across all processes, and a runner that was taken over
+ *   writes nothing more.
+ * - Whether an answer is complete follows from its outcome and the signal, never from whether `generate` threw.
+ * - A failed try is repeated by `retry` under a new `generationId`. A suspended answer resumes under the same one, in any
+ *   process, once its tool calls are over.
  *
  * @throws PerdureError `bad_config` for options that cannot work together.
  */

@@ -30,12 +30,11 @@ export interface Forgotten {
 }
 
 /**
- * Deletes what finished answers were made of, and those of the workers that were called for them: chunks, turns and tool
- * calls, which nobody needs once the answer is a message. The rows of the answers stay, and say that they are over, so
- * nothing begins again. Answers under way are left alone, also those that somebody takes up again meanwhile. Any process may
- * call it, at any time and again after a crash.
- * @param ids whose; default: of every answer that is over. One that has no row in `generations`, as that of a worker that
- *   your code has run, is over because you say so.
+ * Deletes the chunks, turns and tool calls of finished answers, and of the workers called for them, which nobody needs once the
+ * answer is a message. The answers' own rows stay and say that they are over, so nothing starts again. Answers under way, or
+ * resumed meanwhile, are left alone. Any process may call it, at any time and again after a crash.
+ * @param ids default: every answer that is over. An id without a row in `generations`, such as a worker that your code ran,
+ *   counts as over.
  */
 export async function forgetGenerations<
   TGeneration extends GenerationContract,

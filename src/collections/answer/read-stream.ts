@@ -11,8 +11,8 @@ interface PartialAnswer {
 }
 
 /**
- * An answer that did not come to its end. `code`: `cancelled` (its signal was aborted), `model_failed` (the model's
- * server reported an error or was cut off; `cause` if there is one) or `fenced` (somebody else has the work now).
+ * An answer that did not finish. `code`: `cancelled` (its signal aborted), `model_failed` (the provider reported an error or was
+ * cut off; see `cause`) or `fenced` (somebody else has the work now).
  */
 export class GenerationError extends PerdureError {
   /** What was stored of it before. */
@@ -27,8 +27,8 @@ export class GenerationError extends PerdureError {
 /** How a stream of `chat()` ended. */
 interface StreamEnd {
   /**
-   * `completed`: the model has said all it had to say. `interrupted`: it waits for approvals or for tools that
-   * run elsewhere (`interrupts`), or the agent loop came to its limit while it still called tools (no interrupts).
+   * `completed`: the model is done. `interrupted`: it waits for approvals or tools that run elsewhere (`interrupts`), or the
+   * agent loop hit its limit while the model still called tools (no interrupts).
    */
   readonly outcome: "completed" | "interrupted";
   /** As the model's server gave it with the last turn: `stop`, `length`, `content_filter`, `tool_calls`. */

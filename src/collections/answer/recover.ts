@@ -4,10 +4,7 @@ import type { RowCondition } from "../../wire/row-frames.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 import { generationClaimId, toolClaimId, type Claims } from "../worker/claim.ts";
 
-/**
- * What is to become of work that a process has left behind, by its state. The same table for people and for
- * {@link recoverOrphanedOperations}.
- */
+/** What should become of work that a process left behind, by its state. {@link recoverOrphanedOperations} uses this table. */
 export interface Classification {
   /** `maybe`: by policy, and by how often it was tried. */
   readonly resumable: "yes" | "maybe" | "no";
@@ -83,10 +80,7 @@ interface OrphanTest {
 /** Changes an orphan. `why`: for people. `last`: it was given up, there is no further try. */
 type OrphanChange = (draft: RecoverableRow, why: string, last: boolean) => void;
 
-/**
- * Changes a row if nobody works on it. Of several processes that find the same orphan one changes it.
- * @returns whether this one did.
- */
+/** Changes a row if nobody works on it. Returns whether this process did: of several that find an orphan, one does. */
 async function changeOrphan<TRow extends RecoverableRow>(
   rows: Rows<TRow>,
   row: TRow,
@@ -161,13 +155,13 @@ interface RecoveryOptions<TGeneration extends RecoverableGeneration, TToolCall e
   readonly generations?: RowCollection<TGeneration>;
   readonly toolCalls?: RowCollection<TToolCall>;
   /**
-   * With claims (of the same log) a row is an orphan when its claim is free or has expired: no clock is asked, and a
-   * slow worker that lives is never disturbed. All workers must then work under claims.
+   * With claims (of the same log) a row is an orphan when its claim is free or expired: no clock is involved, and a slow but live
+   * worker is never disturbed. All workers must then use claims.
    */
   readonly claims?: Claims;
   /**
-   * Without claims: a row is an orphan when its `updatedAt` is older than that, by this machine's clock. Choose it
-   * longer than the longest work. Default 300,000 (5 minutes).
+   * Without claims: how old `updatedAt` must be, by this machine's clock, for a row to be an orphan. Choose it longer than the
+   * longest work. Default 300,000 (5 minutes).
    */
   readonly timeoutMs?: number;
   /** How often work is begun before it is `failed` for good. Default 3. */
@@ -201,13 +195,12 @@ export interface RecoveryReport {
 }
 
 /**
- * Finds work that was begun and that nobody does any more, and puts it back: answers that are `generating` become
- * `failed` (or `pending`, by policy), tool calls that are `executing` become `pending` with one more attempt, or
- * `failed` after the last. Call it at the start of a worker, and every now and then. All writes are conditional, so
- * any number of processes may call it at once: each orphan is recovered, and counted, once (on collections that are
- * on no log: with one process).
- * @throws PerdureError `bad_config` when claims and collections are of different logs; or what the log throws: what
- *   was not reached is left for the next call.
+ * Finds work that was begun and abandoned, and puts it back: `generating` answers become `failed` (or `pending`, by policy);
+ * `executing` tool calls become `pending` with one more attempt, or `failed` after the last. Call it when a worker starts, and
+ * now and then. All writes are conditional, so any number of processes may call it at once, and each orphan is recovered and
+ * counted once (without a log: run it in one process only).
+ * @throws PerdureError `bad_config` when claims and collections are of different logs; or what the log throws, leaving the rest
+ *   for the next call.
  */
 export async function recoverOrphanedOperations<
   TGeneration extends RecoverableGeneration = RecoverableGeneration,
@@ -296,10 +289,10 @@ export interface ResumedToolChain {
 const RESUMABLE: ReadonlySet<string> = new Set(["generating", "suspended", "failed"]);
 
 /**
- * Lets an answer that was cut off among its tool calls go on: it becomes `pending`, and `resumeFromToolIndex` says
- * how many of its calls have their results, which are kept. An answer without calls is left as it is: there is
- * nothing to go on from. So is one that is `pending`, `completed` or `cancelled`. One that is `generating` is taken
- * as cut off: call it for orphans only (see `recoverOrphanedOperations`). Several may call it at once: one resumes.
+ * Lets an answer that was cut off among its tool calls go on: it becomes `pending`, and `resumeFromToolIndex` says how many calls
+ * have results, which are kept. Leaves alone an answer without calls, and one that is `pending`, `completed` or `cancelled`. A
+ * `generating` one is taken as cut off, so call this for orphans only (see `recoverOrphanedOperations`). Of several concurrent
+ * callers, one resumes.
  */
 export async function resumeToolChain<TGeneration extends ResumableGeneration, TToolCall extends ChainedToolCall>(
   generationId: string,

@@ -31,8 +31,8 @@ const MAX_CHUNKS = 256;
 const MAX_WAITING = 4 * MAX_CHUNKS;
 
 /**
- * Writes the chunks of one answer, in order: one write at a time, and what came during a write goes into the next.
- * A failed write is final: nothing is written behind it, so there is never a gap.
+ * Writes an answer's chunks in order, one write at a time; chunks that arrive meanwhile share the next write. A failed write is
+ * final: nothing is written behind it, so there is never a gap.
  */
 export class ChunkWriter<TRow extends ChunkContract> {
   /** How many are stored. */
@@ -191,14 +191,13 @@ export function chunkSink<TRow extends ChunkContract>(
 interface StreamToCollectionOptions<TRow extends ChunkContract> extends CollectStreamOptions, ChunkSinkOptions<TRow> {}
 
 /**
- * Reads a stream of `chat()` and stores its events as rows, numbered 0, 1, 2, … in the order in which they came.
- * Rows are appended and awaited, never optimistic; what came while a write was under way goes into the next one.
- * The last chunk of a complete answer has `isFinal`, and no other.
+ * Stores the events of a `chat()` stream as rows, numbered 0, 1, 2, … in order of arrival. Rows are appended and awaited, never
+ * optimistic; events that arrive during a write share the next one. Only the last chunk of a complete answer has `isFinal`.
  *
- * @returns what it has come to. Only `outcome: "completed"` is an answer.
- * @throws GenerationError with what was stored so far: `cancelled` when the signal was aborted, however the stream
- *   then ended; `model_failed` when the model's server reported an error or the stream ended before the answer did;
- *   `fenced` when a write was refused, because somebody else has this answer.
+ * @returns the result so far. Only `outcome: "completed"` is an answer.
+ * @throws GenerationError with what was stored so far: `cancelled` when the signal was aborted, however the stream then ended;
+ *   `model_failed` when the provider reported an error or the stream ended before the answer did; `fenced` when a write was
+ *   refused because somebody else has this answer.
  */
 export async function streamToCollection<TRow extends ChunkContract = ChunkRecord>(
   stream: AsyncIterable<StreamChunk>,
@@ -210,8 +209,8 @@ export async function streamToCollection<TRow extends ChunkContract = ChunkRecor
 }
 
 /**
- * Reads a stream of `chat()` to its end and stores nothing; otherwise as {@link streamToCollection}: an answer that
- * was aborted, cut off or interrupted is never given as if it were one, as `chat({ stream: false })` does.
+ * Reads a `chat()` stream to its end and stores nothing; otherwise like {@link streamToCollection}. Unlike `chat({ stream: false
+ * })`, it never passes off an aborted, cut or interrupted answer as one.
  */
 export function collectStream(
   stream: AsyncIterable<StreamChunk>,

@@ -5,8 +5,8 @@ import type { RowCondition } from "../../wire/row-frames.ts";
 import { rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 
 /**
- * One message that an answer has come to before its end (what the model said when it called tools, and what they
- * gave), so that any process can go on from there; and one row, the head, that tells of the answer as a whole.
+ * One message of an answer under way (what the model said when it called tools, or a tool's result), so that any process can go
+ * on from there; or the head, the one row that describes the answer as a whole.
  */
 export interface TurnRecord {
   /** `<generation id>:<index>`; of the head `<generation id>:head`. */
@@ -171,9 +171,9 @@ interface TurnRecorder {
 }
 
 /**
- * Stores each turn before its tools run and before the model is called again, so that a run which ends in between
- * can be taken up without asking the model twice for what it has said.
- * @param flush stores the chunks so far and tells how many there are: a turn is never stored before its chunks.
+ * Stores each turn before its tools run and before the next model call, so that a run cut off in between resumes without asking
+ * the model twice.
+ * @param flush stores the chunks so far and returns their number: a turn is never stored before its chunks.
  */
 export function recordTurns(turnLog: TurnLog, flush: () => Promise<number>): TurnRecorder {
   let context: ChatMiddlewareContext | undefined;

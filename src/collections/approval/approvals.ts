@@ -20,18 +20,17 @@ type ApprovalDecision = "approved" | "denied" | "expired";
 const NOBODY = "perdure:expiry";
 
 /**
- * Asks people before tools run. Every request and every answer is one more event in a collection, which syncs to all
- * devices; nothing is ever changed or deleted, so the events are the audit trail. The status follows from the order
- * of the log and is the same everywhere: the first decision behind the latest request wins, and a decision that
- * comes later is kept but changes nothing, because the first may have been acted upon already. On a log, a decision is
- * about the request that its device has seen: if there is a later one by then, it is not written.
+ * Asks people before tools run. Requests and answers are events in a collection that syncs to all devices; none is ever changed
+ * or deleted, so they are the audit trail. Status follows from log order and is the same everywhere: the first decision after the
+ * latest request wins. Later ones are kept but change nothing, because the first may have been acted upon. On a log, a decision
+ * on a request that is no longer the latest is not written.
  */
 export interface Approvals extends Disposable {
   /** Resolves when the events that were there are here; rejects when they cannot be read. */
   readonly ready: Promise<void>;
   /**
-   * Asks. Any number of processes may ask for the same call: it is one event, and one that was decided is not opened
-   * again. `again`: opens a new round, for a call that has changed since.
+   * Asks. Any number of processes may ask about the same call: that is one event, and a decided one is not reopened, unless
+   * `again` opens a new round because the call has changed.
    * @returns the status that now holds.
    */
   request(toolCallId: string, by: ApprovalBy & { readonly again?: boolean }): Promise<ApprovalStatus>;
@@ -61,8 +60,8 @@ interface ApprovalsOptions {
   /** Its key is `id`. With `orderAs: "seq"`, `getApprovalStatus` works on what queries select, too. */
   readonly events: RowCollection<ApprovalEvent>;
   /**
-   * Requests that this process has seen waiting for that long are expired by it. By its own time: no clocks are
-   * compared, and a process that starts again counts from the beginning. Default: never.
+   * Expires requests that this process has seen waiting that long, by its own time: no clocks are compared, and a restarted
+   * process counts from the beginning. Default: never.
    */
   readonly expiresAfterMs?: number;
   /** Called when an expiry could not be written; it is tried again with the next change. */

@@ -14,10 +14,8 @@ interface ApprovalRound {
 }
 
 /**
- * What the events of one call, in their order, come to. The latest request opens a round, and the first decision
- * behind it closes the round for good: a later one is kept in the trail but changes nothing, because the first may
- * have been acted upon already. Only a new request opens the question again. Without any request the first decision
- * counts.
+ * Reduces one call's events, in order. The latest request opens a round; the first decision after it closes it for good, since it
+ * may have been acted upon, and only a new request reopens it. Without a request the first decision counts.
  */
 function roundOf(ordered: readonly ApprovalEvent[]): ApprovalRound {
   let request: ApprovalEvent | undefined;
@@ -31,9 +29,8 @@ function roundOf(ordered: readonly ApprovalEvent[]): ApprovalRound {
 }
 
 /**
- * The status of a call's approval by all events of a collection: the first decision behind the latest request. The
- * order is that of `seq` (`orderAs: "seq"`), which is the same on all devices; only where events have none, that of
- * their timestamps.
+ * The approval status of a call: the first decision after its latest request, ordered by `seq` (`orderAs: "seq"`), which is the
+ * same on all devices, or by timestamp where events have none.
  */
 export function getApprovalStatus(events: Iterable<ApprovalEvent>, toolCallId: string): ApprovalStatus {
   const own = [...events].filter((event) => event.toolCallId === toolCallId);

@@ -72,9 +72,7 @@ export interface CallItem<TRow extends object> {
   readonly attempt: number;
 }
 
-/**
- * Where callbacks write and there is none for this end, somebody has to: whoever waits for the call would wait for ever.
- */
+/** Where callbacks write but none covers this end, the effect must: whoever waits for the call would wait forever. */
 export async function settleUntold<TRow extends object>(
   { reader }: CallParts<TRow>,
   id: string,

@@ -7,10 +7,7 @@ import { queuedTicket, sameJson, type CallRow } from "./call-row.ts";
 import type { Holding } from "./holding.ts";
 import type { ToolLike, ToolRun } from "./types.ts";
 
-/**
- * Stores the latest of many values: one write at a time, and what came meanwhile as one more. So news that come
- * faster than they can be stored do not pile up.
- */
+/** Stores the latest of many values, one write at a time, so news that outpace the store do not pile up. */
 class LatestValue {
   readonly #store: (value: unknown) => Promise<void>;
   #next: { value: unknown } | undefined;
@@ -50,10 +47,7 @@ class LatestValue {
 /** What a try came to. `fatal`: another one would come to the same. */
 type Tried = { readonly result: unknown } | { readonly error: Error; readonly fatal: boolean };
 
-/**
- * One call from the moment that it was claimed until it is settled, through all its tries. A tool that failed and a
- * result that could not be written are two things: the second never runs the tool again.
- */
+/** One call from its claim until it is settled, through all tries. A result that could not be written never reruns the tool. */
 export class CallRun<TRow extends object> {
   readonly #parts: CallParts<TRow>;
   readonly #item: CallItem<TRow>;
@@ -281,10 +275,7 @@ export function unknownTool(name: string): PerdureError {
   return new PerdureError("not_found", `There is no tool "${name}" here.`);
 }
 
-/**
- * Whether the schema of a background tool is about what the model was given at once: then nothing is said about what the
- * work gives in the end.
- */
+/** Whether a background tool's schema describes the immediate answer; then nothing is known about the final result. */
 async function describesTicket(tool: ToolLike, { id, isAsync }: CallRow): Promise<boolean> {
   if (isAsync !== true || tool.outputSchema === undefined) return false;
   return checkValue(tool.outputSchema, queuedTicket(id), "").then(

@@ -32,16 +32,14 @@ export function durableToolOf(tool: unknown): { readonly mode: "hold" | "suspend
 }
 
 /**
- * A tool for `chat()` whose calls are rows of a collection: whoever watches it, here or elsewhere, executes them
- * (`createToolExecutionEffect`). In `hold` mode `execute` waits for the row's result; in `suspend` mode there is no
- * `execute`, and the run ends with an interrupt.
+ * A tool for `chat()` whose calls are rows of a collection, executed by whoever watches it (`createToolExecutionEffect`). In
+ * `hold` mode `execute` waits for the row's result; in `suspend` mode there is no `execute`, and the run ends with an interrupt.
  *
- * The row's id is `<generation id>:<tool call id>`, so a second run of the same answer finds the row, and its result,
- * instead of making another one. The generation id is `chat({ context: { generationId } })`, else the option; without
- * one each call has a row that no other run can find.
+ * The row's id is `<generation id>:<tool call id>`, so a second run of the same answer finds the row and its result. The
+ * generation id is `chat({ context: { generationId } })`, else the option; without one, no other run can find the row.
  *
- * `execute` fails with PerdureError `timeout`; `cancelled` when the run was aborted (the row is then cancelled too);
- * `conflict` when the id stands for other arguments; else with what `getResult` throws.
+ * `execute` fails with PerdureError `timeout`; `cancelled` when the run was aborted (which cancels the row too); `conflict` when
+ * the id stands for other arguments; else with what `getResult` throws.
  */
 export function makeDurableTool<T extends ToolLike, TRow extends ToolCallContract>(
   tool: T,
@@ -62,10 +60,10 @@ export function makeDurableTools<const TTools extends readonly ToolLike[], TRow 
 }
 
 /**
- * A tool that starts background work: its call is a row as with {@link makeDurableTool}, but the model gets an answer
- * at once and goes on. The tool's `outputSchema` describes what the work gives in the end, which the executor checks; or
- * it describes that answer, `{ jobId, status: "queued" }`, and then the executor checks nothing. So the copy for
- * `chat()` has none. The work outlives the run: aborting that does not cancel it.
+ * A tool that starts background work: its call is a row as with {@link makeDurableTool}, but the model gets an answer at once.
+ * The tool's `outputSchema` describes the final result, which the executor checks, or that answer, `{ jobId, status: "queued" }`,
+ * and then the executor checks nothing; so the copy for `chat()` has none. The work outlives the run: aborting the run does not
+ * cancel it.
  */
 export function makeAsyncTool<T extends ToolLike, TRow extends ToolCallContract>(
   tool: T,

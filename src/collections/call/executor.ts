@@ -44,14 +44,13 @@ const CONCURRENCY = 8;
 const DISPOSE_WAIT_MS = 10_000;
 
 /**
- * Executes tool calls that are rows: watches a query, claims each call, runs its tool, and writes what came of it.
+ * Executes tool calls that are rows: watches a query, claims each call, runs its tool, and writes the outcome.
  *
- * - A call is begun by one executor at a time. On a log the claim is a conditional write, so two executors that do not
- *   know of each other never both begin a call; on other collections there may be one executor.
- * - A call that is over is not executed again. One whose executor died between the tool's work and the write of its
- *   result is, once `claims` or recovery have seen that: work is done at least once. Use `run.idempotencyKey`.
- * - What the tool throws is the call's failure. A result that could not be written is written again; the tool is not
- *   run again for it.
+ * - One executor at a time begins a call. On a log the claim is a conditional write, so that holds for executors that know
+ *   nothing of each other; on other collections run only one executor.
+ * - A finished call never runs again. One whose executor died between the work and the write of its result does, once `claims` or
+ *   recovery notice: work is done at least once. Use `run.idempotencyKey`.
+ * - What the tool throws is the call's failure. A failed write of a result is retried without running the tool again.
  *
  * @throws PerdureError `bad_config` for options that cannot work together.
  */

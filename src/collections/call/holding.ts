@@ -5,8 +5,8 @@ import type { Rows } from "../log/rows.ts";
 import { isSettled, touch, type CallRow } from "./call-row.ts";
 
 /**
- * Why a call is to stop. `cancelled`: somebody does not want it any more. `settled`: somebody else has given it a
- * result. `taken`: another worker has it, or may have it soon.
+ * Why a call should stop. `cancelled`: it is no longer wanted. `settled`: somebody else gave it a result. `taken`: another worker
+ * has it, or may have it soon.
  */
 type StopReason = "cancelled" | "settled" | "taken";
 
@@ -23,8 +23,8 @@ interface HoldingOptions {
 }
 
 /**
- * One call that this process works on. It sees when that ends from outside (its signal aborts), and it writes only
- * while the call is this process's: a result that comes after somebody else took over is refused.
+ * One call that this process works on. Its signal aborts when that ends from outside, and it writes only while the call is this
+ * process's: a result that arrives after a takeover is refused.
  */
 export class Holding {
   readonly id: string;

@@ -19,11 +19,11 @@ interface Known {
 }
 
 /**
- * Writes the calls of a turn that ended for them as pending rows, those of one collection in one write: so all of them
- * can be executed at the same time. Calls of tools that are not durable are left out; rows that are there are kept.
+ * Writes the calls of a turn that ended for them as pending rows, one write per collection, so that all can execute at once.
+ * Skips tools that are not durable; keeps rows that exist.
  * @returns the ids of the rows, in the order of the calls.
- * @throws PerdureError `conflict` when a row of the same id is another call; `fenced` when a condition of `write`
- *   did not hold; `bad_input` when a call's arguments are no JSON.
+ * @throws PerdureError `conflict` when a row of the same id is another call; `fenced` when a condition of `write` did not hold;
+ *   `bad_input` when a call's arguments are not JSON.
  */
 export async function openToolCalls(
   tools: readonly unknown[],
@@ -43,8 +43,8 @@ export async function openToolCalls(
 }
 
 /**
- * The results of a turn's calls so far: messages to put behind the message that made the calls, and the calls that
- * still wait. A call that failed or was cancelled is over too; its message says so.
+ * The results of a turn's calls so far: messages to append after the message that made the calls, and the calls that still wait.
+ * A failed or cancelled call is over too; its message says so.
  */
 export async function toolCallResults(
   tools: readonly unknown[],

@@ -34,8 +34,8 @@ export interface ToolCallData<TName extends string = string, TArgs = unknown> {
 type ToolCallDataOf<T extends ToolLike> = T extends ToolLike ? ToolCallData<T["name"], InferToolInput<T>> : never;
 
 /**
- * How a call waits. `hold`: the tool's `execute` waits for the row's result, and the run with it. `suspend`: the tool
- * has no `execute`, so that the run ends; it is continued when the results are there.
+ * `hold`: the tool's `execute`, and with it the run, waits for the row's result. `suspend`: the tool has no `execute`, so the run
+ * ends; it continues when the results are there.
  */
 export type DurableToolMode = "hold" | "suspend";
 
@@ -65,10 +65,7 @@ export type DurableToolOptions<T extends ToolLike, TRow extends object, TResult>
     readonly mode?: DurableToolMode;
     /** Whether the call is over. May not throw. Default: `completed`, `failed` or `cancelled`. */
     readonly isComplete?: (row: TRow) => boolean;
-    /**
-     * The result of a row that is over; what it throws is what the model sees as the tool's error. Default: `result`,
-     * or an error with the text of `error`.
-     */
+    /** The result of a finished row; what it throws is the tool's error to the model. Default: `result`, or `error` thrown. */
     readonly getResult?: (row: TRow) => TResult | Promise<TResult>;
     /** How long to wait, in ms. Default: as long as it takes. */
     readonly timeout?: number;
@@ -104,10 +101,7 @@ export type DurableTools<TTools extends readonly ToolLike[]> = {
 export interface ToolRun<TRow extends object = ToolCallContract> {
   /** Aborts when the call or its answer is cancelled, when another worker has taken it over, and at `dispose()`. */
   readonly signal: AbortSignal;
-  /**
-   * The same for every try at this call, in every process. Work is done at least once: hand this to what has side
-   * effects, so that the second time does nothing.
-   */
+  /** The same for every try of this call, in every process. Work happens at least once: use it to deduplicate effects. */
   readonly idempotencyKey: string;
   /** Which try this is, from 1. */
   readonly attempt: number;
@@ -139,9 +133,8 @@ export interface ToolResultMessage {
 }
 
 /**
- * What becomes of a result whose answer, or whose call, was cancelled meanwhile. `discard`: the row is cancelled.
- * `store`: the row is cancelled and keeps the result. A function gets it (may be slow; what it throws is tried again
- * as a write is); the row is cancelled after it.
+ * What happens to a result whose answer or call was cancelled meanwhile. `discard`: the row is cancelled. `store`: the row is
+ * cancelled and keeps the result. A function gets it first (may be slow; retried like a write if it throws).
  */
 export type LateResults<TRow extends object, TResult> =
   | "discard"
@@ -149,10 +142,9 @@ export type LateResults<TRow extends object, TResult> =
   | ((row: TRow, result: TResult) => void | Promise<void>);
 
 /**
- * What an executor tells. The effect writes the rows itself, and tells afterwards: a callback that throws is reported and
- * changes nothing. With `onComplete` and without `collection` the callbacks are the writes: they are awaited, and one
- * that throws is called again, but the tool is never run again for that. An end that has no callback then, a failure or a
- * cancellation, is still written by the effect.
+ * What an executor reports. The effect writes the rows, then calls back: a callback that throws is reported and changes nothing.
+ * With `onComplete` and without `collection` the callbacks are the writes: they are awaited and retried when they throw, without
+ * running the tool again. The effect still writes a failure or cancellation that has no callback.
  */
 export interface ToolExecutionCallbacks<TRow extends object, TResult> {
   /** The call begins. Where callbacks write, this claims it: when it throws, the tool does not run yet. */
@@ -177,17 +169,13 @@ export interface ToolExecutionOptions<
   TGeneration extends GenerationContract,
 > extends ToolExecutionCallbacks<QueryRow<TContext>, ToolResult<TTools[number]>> {
   /**
-   * The calls to be executed: usually those that are `pending`. Rows that are over, that were not confirmed yet or
-   * that are of other tools may be in it; they are left alone. What it selects must have `id`, `name` and `args`; a
-   * query that joins others to the calls need not select.
+   * The calls to execute, usually the `pending` ones. Rows that are over, unconfirmed or of other tools are left alone. A select
+   * must keep `id`, `name` and `args`; a query that joins others to the calls need not select.
    */
   readonly query: RowQuery<TContext>;
   readonly tools: TTools;
   readonly implementations: ToolImplementations<TTools, QueryRow<TContext>>;
-  /**
-   * The collection of the calls, which the effect writes. Default: the one that the query reads from, unless
-   * `onComplete` is there: then the callbacks write.
-   */
+  /** The collection of calls that the effect writes. Default: the one the query reads; with `onComplete`, none. */
   readonly collection?: RowCollection<TStored>;
   /** The answers that calls belong to (by `generationId`): when one is cancelled, its calls are. */
   readonly generations?: RowCollection<TGeneration>;
@@ -195,15 +183,9 @@ export interface ToolExecutionOptions<
   isCancelled?(row: QueryRow<TContext>): boolean | Promise<boolean>;
   /** Default `discard`. */
   readonly lateResults?: LateResults<QueryRow<TContext>, ToolResult<TTools[number]>>;
-  /**
-   * Lets many workers compete, and takes over what a dead one left (list `executing` rows in the query for that).
-   * Needs `collection`, on the same log.
-   */
+  /** Lets workers compete, and take over from dead ones if the query lists `executing` rows. Needs `collection` on its log. */
   readonly claims?: Claims;
-  /**
-   * Who may allow calls that have `needsApproval`. Without it such calls are not executed. `query`: the query lists
-   * only those that were allowed.
-   */
+  /** Who may allow calls that have `needsApproval`; without it they never run. `query`: the query lists only allowed ones. */
   readonly approvals?: Approvals | "query";
   /** When a tool that throws is tried again. Default: never; it has failed, and the model sees why. */
   readonly retry?: RetryPolicy;
@@ -222,8 +204,8 @@ export interface ToolExecutionEffect extends AsyncDisposable {
   /** Resolves when nothing runs and nothing waits to be run now. */
   idle(): Promise<void>;
   /**
-   * Aborts what runs and waits for it, for a bounded time. Calls that were not done are pending again. May be called
-   * more than once, and inside of a tool or a callback (awaited there, it waits for its whole bound).
+   * Aborts what runs and waits for it, for a bounded time. Unfinished calls become pending again. May be called repeatedly, and
+   * inside a tool or callback (awaited there, it takes the full bound).
    */
   dispose(): Promise<void>;
   readonly disposed: boolean;

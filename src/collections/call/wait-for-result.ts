@@ -11,7 +11,7 @@ interface WaitOptions {
 }
 
 /**
- * Waits until a row is over and gives its result. A row that is not there yet is waited for.
+ * Waits until a row is over and returns its result; waits for a row that does not exist yet, too.
  * @param isComplete whether the call is over; may not throw. Default: `completed`, `failed` or `cancelled`.
  * @param getResult the result of such a row; what it throws is thrown here. Default: `result`, or an error with `error`.
  * @throws PerdureError `timeout`; `not_found` when the row was deleted meanwhile; `cancelled` when `signal` aborted.

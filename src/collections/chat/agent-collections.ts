@@ -43,10 +43,7 @@ export interface AgentCollections {
   readonly claims: LogCollection<ClaimRecord>;
 }
 
-/**
- * The collections of the agents on a log: for `durableAgent`, for a page that shows the conversation, for a process
- * that executes tools. All who make them on the same log see the same rows.
- */
+/** The agents' collections on a log: for `durableAgent`, pages and tool executors. All who make them share the same rows. */
 export function agentCollections(log: RowLog): AgentCollections {
   const plain = <TRow extends { id: string }>(name: string, orderAs?: keyof TRow & string): LogCollection<TRow> => {
     const order = orderAs === undefined ? {} : { orderAs };

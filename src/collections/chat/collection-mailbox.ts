@@ -44,10 +44,7 @@ export class CollectionMailbox implements Mailbox<AgentMessage> {
   /** The answers that this runner may carry on; undefined: all. */
   readonly #known: Set<string> | undefined;
 
-  /**
-   * `adopts`: whether answers that somebody else has begun are carried on. `at-start`: those that were there when it
-   * began; later ones are another runner's, which may well be alive.
-   */
+  /** `adopts`: which answers begun by others to carry on. `at-start`: not later ones, whose runner may well be alive. */
   constructor(config: MailboxConfig, adopts: "all" | "at-start", wake: () => void) {
     this.#config = config;
     this.#known = adopts === "all" ? undefined : new Set();
@@ -85,9 +82,8 @@ export class CollectionMailbox implements Mailbox<AgentMessage> {
   }
 
   /**
-   * Messages of people are answered together, each request of an agent by itself: it wants its own reply. What was
-   * begun together is tried again together; but the last try is alone, so that one message that no model can answer
-   * does not take the others with it.
+   * People's messages are answered together, each agent's request alone: it wants its own reply. What was begun together is
+   * retried together, except for the last try, so that one unanswerable message does not sink the others.
    */
   batch(due: readonly AgentMessage[], maxAttempts: number): AgentMessage[] {
     const [first] = due;
@@ -189,10 +185,7 @@ export class CollectionMailbox implements Mailbox<AgentMessage> {
     await this.#inbox.dispose();
   }
 
-  /**
-   * Ends a try: one write, as long as the messages are still this turn's. Somebody's edit of a message in between is
-   * kept; a turn that another runner has begun meanwhile is not touched.
-   */
+  /** Ends a try in one write, if the messages are still this turn's. Keeps edits made meanwhile. */
   async #close(
     turn: MessageTurn,
     mark: (row: AgentMessage) => AgentMessage,
@@ -315,8 +308,8 @@ function replyRowId(generationId: string): string {
 }
 
 /**
- * The rows of an answer: what the model said and was told on the way, then the reply. Their ids come from the
- * generation's, so the same answer cannot be stored twice; the reply carries the request that it answers.
+ * The rows of an answer: what the model said and was told on the way, then the reply. Their ids derive from the generation's, so
+ * no answer is stored twice; the reply names the request that it answers.
  */
 function replyRows(agentName: string, turn: Turn<AgentMessage>, reply: AgentReply): AgentMessage[] {
   const { generationId } = turn;

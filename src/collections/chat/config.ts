@@ -10,10 +10,7 @@ import type { DrainOptions } from "../worker/drain.ts";
 import type { RunnerLifecycleAdapter } from "../worker/lifecycle.ts";
 import type { RowQuery } from "../log/query.ts";
 
-/**
- * A collection of messages. Its rows may have fewer of the optional fields than {@link AgentMessage}, and fewer roles:
- * what its schema then refuses is an error of the write.
- */
+/** A collection of messages. Its schema may lack optional fields and roles of {@link AgentMessage}; it then refuses them. */
 export interface MessageCollection extends Omit<RowCollection<AgentMessage>, "config" | "insert"> {
   readonly config: { getKey(row: AgentMessage): string | number };
   insert(...args: never[]): ReturnType<RowCollection<AgentMessage>["insert"]>;
@@ -46,10 +43,7 @@ export interface AgentContext<
 /** An answer, told in full. A bare string is one that is complete. */
 export interface AgentReply {
   readonly content: string;
-  /**
-   * `completed` (default): to be stored. `suspended`: its tools run elsewhere; it is generated again when they are
-   * done. Everything else is a failed try.
-   */
+  /** `completed` (default): store it. `suspended`: generate again when its tools are done. Anything else is a failed try. */
   readonly outcome?: string;
   /** What the model said and what its tools returned on the way; kept in the history. The answer itself may be last. */
   readonly messages?: readonly ModelMessage[];
@@ -73,9 +67,9 @@ export interface AgentGenerateInput<
 }
 
 /**
- * Generates an answer. May be slow; what it throws is a failed try. An empty string is one too: `chat` returns it
- * when it stops for an approval (return `{ content: "", outcome: "completed" }` to store an empty answer). What it
- * returns after `signal` has aborted is not stored.
+ * Generates an answer. May be slow; a throw is a failed try, and so is an empty string, which `chat` returns when it stops for an
+ * approval (return `{ content: "", outcome: "completed" }` to store an empty answer). What it returns after `signal` aborted is
+ * not stored.
  */
 export type AgentGenerate<
   TRow extends object,
@@ -117,10 +111,7 @@ export interface AgentReference {
   readonly outputSchema?: SchemaInput;
   /** The longest wait for the reply in milliseconds; then the model is told so. 120 s by default. */
   readonly timeout?: number;
-  /**
-   * Puts a request into the agent's inbox; needed for agents without `collections`. May be called again with the
-   * same `requestId` after a crash: a request that is there already must not be doubled.
-   */
+  /** Puts a request into the agent's inbox; needed without `collections`. Must ignore a known `requestId`: crashes repeat it. */
   readonly insertMessage?: (message: AgentRequest) => Promise<void>;
 }
 
@@ -144,16 +135,16 @@ interface AgentBase<TRow extends object, TCollections extends AgentCollectionsBa
   readonly agents?: readonly AgentReference[];
   generate(input: AgentGenerateInput<TRow, TCollections>): Promise<string | AgentReply>;
   /**
-   * Called when a row was given up after its last try. On collections the row is marked `processed` with `error`
-   * afterwards, so that nothing loops; an agent with queries must take it out of `pendingWork` itself, else it is
-   * left alone until the agent is created again. May throw: that is reported and changes nothing.
+   * Called when a row is given up after its last try. On collections the row is then marked `processed` with `error`; an agent
+   * with queries must take it out of `pendingWork` itself, or it is ignored until the agent is created again. May throw: that is
+   * reported and changes nothing.
    */
   onError?(error: Error, pending: TRow[], context: AgentContext<TCollections>): Promise<void> | void;
   /** When a try that failed is made again. By default three tries. */
   readonly retry?: RetryPolicy;
   /**
-   * With claims only one runner of this agent works, wherever it was created; another one takes over when it dies. An
-   * agent with queries has them by default, where its rows are on a log: in the collection `claims` of that. False: none.
+   * With claims only one runner of this agent works, wherever it was created; another takes over when it dies. Default for an
+   * agent with queries whose rows are on a log: that log's `claims` collection. False: none.
    */
   readonly claims?: Claims | false;
   /** False: works only when told to (`runGenerationCycle`, `drainUntilIdle`, `handleWake`). True by default. */
@@ -170,16 +161,13 @@ export interface CollectionAgentConfig<
   TWake = never,
 > extends AgentBase<AgentMessage, TCollections> {
   readonly collections: TCollections;
-  /**
-   * Which messages are work; by default those to this agent that are not processed. The query's rows must have the
-   * `id` of the message.
-   */
+  /** Which messages are work; default: unprocessed ones to this agent. Its rows must have the `id` of the message. */
   readonly pendingWork?: RowQuery<Context>;
   /** What the model is shown; by default the conversation so far, as {@link getContextMessages} tells it. */
   buildMessages?(pending: AgentMessage[], context: AgentContext<TCollections>): Promise<ModelMessage[]>;
   /**
-   * Stores the answer; by default the reply and the marks of the pending messages are one conditional write. What
-   * it leaves unprocessed is marked processed afterwards. May run again after a crash.
+   * Stores the answer; by default the reply and the marks of the pending messages are one conditional write. What it leaves
+   * unprocessed is then marked processed. May run again after a crash.
    */
   onResponse?(response: string, pending: AgentMessage[], context: AgentContext<TCollections>): Promise<void>;
   readonly runtime?: AgentRuntime<TWake>;
@@ -219,10 +207,7 @@ export interface AgentTurn {
 /** Where a turn is: `pending` is between two tries. */
 export type AgentTurnStatus = "generating" | "suspended" | "pending" | "completed" | "failed" | "cancelled";
 
-/**
- * What is written and watched besides the messages. The changes become part of the agent's own writes, so they must
- * be of the log of its messages; on collections without a log they are not used.
- */
+/** Extra rows to write and watch. They join the agent's own writes, so they must be of the same log; unused without one. */
 export interface AgentHooks {
   /** Changes that belong to a turn's step. Must not throw. */
   readonly changes?: (turn: AgentTurn, status: AgentTurnStatus, error?: Error) => readonly RowChange[];
@@ -258,8 +243,8 @@ export interface Agent<
   /** Whether something is to be answered; what waits for its tools is not. */
   hasPendingWork(): Promise<boolean>;
   /**
-   * Answers what is due, as one turn, and resolves when that is stored or has failed; at once when nothing is
-   * pending. Waits for the turn under way, for the wait before another try, and for a runner elsewhere.
+   * Answers what is due as one turn; resolves when that is stored or has failed, or at once when nothing is pending. Waits for a
+   * turn under way, a retry delay, and a runner elsewhere.
    */
   runGenerationCycle(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /** Runs cycles until nothing is pending, or a limit is reached. */

@@ -33,15 +33,14 @@ import type { Seat } from "./seat.ts";
 const NEVER = new AbortController().signal;
 
 /**
- * Brings an agent to life. It waits for its rows, answers those that are pending, and from then on whatever comes:
- * one turn behind the other, all that waits in one turn (requests of other agents each in their own). What comes
- * during a turn is answered next. A try that fails is made again by `retry`; after the last one the message is
- * marked `processed` with `error`.
+ * Starts an agent. It waits for its rows, answers those that are pending, then whatever arrives: one turn at a time, everything
+ * that waits in one turn (requests of other agents each in their own). A failed try is repeated by `retry`; after the last one
+ * the message is marked `processed` with `error`.
  *
- * On collections of a log a turn is two writes: one takes the messages, one marks them processed and inserts the
- * reply, and the second is refused when another runner has taken the messages in between. So there is one reply to
- * each message, however many runners there are and wherever one dies.
- * @throws PerdureError `bad_config` when two tools have the same name, or it is not said where its messages are.
+ * On collections of a log a turn is two writes: one takes the messages, the other marks them processed and inserts the reply, and
+ * is refused if another runner took the messages in between. So each message gets one reply, however many runners there are and
+ * wherever one dies.
+ * @throws PerdureError `bad_config` when two tools share a name, or nothing says where its messages are.
  */
 export function createAgent<TCollections extends AgentCollectionsBase, TWake = never>(
   config: CollectionAgentConfig<TCollections, TWake>,

@@ -55,15 +55,12 @@ type Own = "collections" | "tools" | "generate" | "pendingWork" | "claims" | "ho
 export type DurableAgentOptions<TWake = never> = Omit<CollectionAgentConfig<AgentCollections, TWake>, Own> &
   DurableAgentSource & {
     /**
-     * Tools with an implementation run in the agent's process. Those without one are durable: their calls are rows of
-     * `toolCalls`, executed by whoever runs `createToolExecutionEffect` on them. Those that need approval are durable
-     * too; if they have an implementation the agent executes them itself, once somebody has allowed the call.
+     * Tools with an implementation run in the agent's process. Those without are durable: their calls are rows of `toolCalls`,
+     * executed by whoever runs `createToolExecutionEffect`. Tools that need approval are durable too; if implemented, the agent
+     * runs them itself once the call is allowed.
      */
     readonly tools?: readonly AnyTool[];
-    /**
-     * What a call of a durable tool does. `hold` (default): the answer waits for it. `suspend`: the answer ends, the
-     * agent may sleep, and it is carried on when all results are there.
-     */
+    /** For calls of durable tools. `hold` (default): the answer waits. `suspend`: it ends, and resumes with all results. */
     readonly toolMode?: "hold" | "suspend";
     readonly generate?: AgentGenerate<AgentMessage>;
     readonly autoSummarize?: AutoSummarizeOptions;
@@ -71,26 +68,20 @@ export type DurableAgentOptions<TWake = never> = Omit<CollectionAgentConfig<Agen
     readonly windowSize?: number;
     /** How often the model may be called for one answer. 20 by default. */
     readonly maxModelCalls?: number;
-    /**
-     * Whether only one runner of this agent works at a time, wherever it was created. True by default; false by
-     * default with a `runtime`, whose wakes have a lease of their own.
-     */
+    /** Whether one runner of this agent works at a time, anywhere. Default true; false with a `runtime`, whose wakes lease. */
     readonly exclusive?: boolean;
     /** How long a runner may be silent before another one takes over; 30 s by default. */
     readonly leaseMs?: number;
     /**
-     * The runner's name, for a process that is started again after a crash: under the same name it goes on at once,
-     * and does not wait for the lease of its former life. Never for two that run at the same time.
+     * The runner's name. A process restarted under it goes on without waiting for its old lease. Never share it between two at
+     * once.
      */
     readonly owner?: string;
   };
 
 const DEFAULT_MODEL_CALLS = 20;
 
-/**
- * The configuration of an agent that keeps all it does in a log: messages, chunks, calls of tools, answers under
- * way, summaries, approvals. Any process can carry its work on. Give it to `createAgent`, once.
- */
+/** Configures an agent that keeps all it does in a log: any process can carry its work on. Pass it to `createAgent`, once. */
 export function durableAgent<TWake = never>(
   options: DurableAgentOptions<TWake>,
 ): CollectionAgentConfig<AgentCollections, TWake> {
@@ -195,10 +186,7 @@ function summarizer(
   };
 }
 
-/**
- * Makes the tools that need approval durable: a call is a row, the answer is suspended, and nothing waits in memory
- * for a person. Those that have an implementation are executed here once they are allowed.
- */
+/** Makes tools that need approval durable: nothing waits in memory for a person. Implemented ones run here once allowed. */
 function approvalTools(
   agentName: string,
   tools: readonly AnyTool[],

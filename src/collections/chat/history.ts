@@ -20,13 +20,12 @@ export interface PlacedMessage {
 }
 
 /**
- * What a model is to be shown of an agent's conversation: the summaries, then the latest `windowSize` messages that
- * they do not cover, and what is still to be answered at the end. All processes that have the same rows get the
- * same: it is ordered by places in the log, never by clocks (on collections without a log: by `createdAt` and `id`).
+ * What a model is shown of an agent's conversation: the summaries, the latest `windowSize` messages that they do not cover, then
+ * what is still to be answered. The same rows give the same result in every process: order is log order, never a clock (without a
+ * log: `createdAt` and `id`).
  *
- * A turn (messages, calls of tools with their results, the answer) stays together. Left out are: messages that were
- * given up, turns without an answer, and what this agent and others sent each other as requests and replies (it is
- * in the calls of tools).
+ * A turn (messages, tool calls with results, the answer) stays together. Left out: messages given up, turns without an answer,
+ * and requests and replies between agents, which are in the tool calls.
  */
 export async function getContextMessages(
   agentName: string,

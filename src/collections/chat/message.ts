@@ -9,10 +9,7 @@ export type NewAgentMessage = Pick<AgentMessage, "actorId" | "targetAgent" | "co
 
 const ROLES: readonly unknown[] = ["user", "assistant", "system", "tool"] satisfies AgentMessage["role"][];
 
-/**
- * The schema of {@link AgentMessage}. Fills in `id`, `role` ("user"), `createdAt` and `processed` (false); fields
- * that it does not know stay.
- */
+/** The schema of {@link AgentMessage}. Fills in `id`, `role` ("user"), `createdAt` and `processed`; keeps unknown fields. */
 export const agentMessageSchema: StandardSchemaV1<NewAgentMessage, AgentMessage> = {
   "~standard": {
     version: 1,
@@ -70,8 +67,7 @@ function compareTexts(a: string, b: string): number {
 }
 
 /**
- * Gives a message that its agent has given up (`error`) back to it, with all its tries. Safe to call twice, and from
- * anywhere.
+ * Returns a message that its agent gave up (`error`) to it, with all its tries. Safe to call twice, and from anywhere.
  * @returns false when there is no such message, or it was not given up.
  */
 export async function reviveMessage(messages: MessageCollection, id: string): Promise<boolean> {

@@ -4,10 +4,7 @@ import type { AgentContext, AgentReply, QueryAgentConfig } from "./config.ts";
 import type { Mailbox, Turn } from "./mailbox.ts";
 import { watchQuery, type RowQuery, type Watch } from "../log/query.ts";
 
-/**
- * An agent with queries. All rows of its query are one turn. What was begun is known to this process only, and its
- * own callbacks write: what they promise is what holds.
- */
+/** An agent with queries: all rows of its query are one turn, only this process knows begun turns, its callbacks write. */
 export class QueryMailbox<TRow extends object> implements Mailbox<TRow> {
   readonly ready: Promise<void>;
   readonly #config: QueryAgentConfig<TRow, unknown>;

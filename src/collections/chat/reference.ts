@@ -21,9 +21,9 @@ interface CallContext {
 }
 
 /**
- * Other agents as tools of this answer. The request's id comes from the answer and the call, so a second try at the
- * answer finds the request and its reply instead of asking again. With the first of them all agents are asked that the
- * model has called in the same turn (`calls`): they work at the same time, and each tool then waits for its own reply.
+ * Other agents as tools of this answer. A request's id derives from the answer and the call, so a second try finds the request
+ * and its reply. The first tool to run asks all agents called in the same turn (`calls`), so they work in parallel; each tool
+ * then waits for its own reply.
  */
 export function agentTools(
   references: readonly AgentReference[],
@@ -130,10 +130,7 @@ function requestRowId(requestId: string): string {
   return `${requestId}:ask`;
 }
 
-/**
- * Agents may also come to wait for each other by requests that have nothing to do with one another. Of such a circle
- * the request that closed it, the last one in the log, is taken back.
- */
+/** Unrelated requests may also make agents wait in a circle. The request that closed it, last in the log, is withdrawn. */
 async function withdrawIfCircle(rows: Rows<AgentMessage>, id: string): Promise<void> {
   const mine = rows.get(id);
   if (mine === undefined) return;
@@ -220,10 +217,7 @@ interface CallEvent {
   readonly delta?: unknown;
 }
 
-/**
- * The same adapter, which keeps the tool calls that go by. `chat()` runs the tools of a turn one behind the other and
- * tells none of them of the others; here all of them are known before the first one runs.
- */
+/** The adapter, recording tool calls: `chat()` runs a turn's tools one by one; here all are known before the first runs. */
 export function watchCalls(adapter: AnyTextAdapter): WatchedAdapter {
   const calls: AgentToolCall[] = [];
   async function* watched(stream: AsyncIterable<unknown>) {

@@ -8,10 +8,7 @@ import type { AgentCollectionsBase, AgentPeer, WatchForResponseOptions, MessageC
 /** How long a reply is waited for unless told otherwise. */
 export const RESPONSE_TIMEOUT_MS = 120_000;
 
-/**
- * An agent that runs somewhere else, by its name and the messages that it shares with this process: to be asked by
- * agents here.
- */
+/** An agent that runs elsewhere, by its name and the messages that it shares with this process; agents here can ask it. */
 export function agentPeer(name: string, collections: AgentCollectionsBase): AgentPeer {
   return {
     name,

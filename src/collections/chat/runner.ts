@@ -326,10 +326,7 @@ function cutOff(name: string, max: number): PerdureError {
   );
 }
 
-/**
- * What a generate function returned, as an answer that may be stored, or as one that is suspended.
- * @throws PerdureError `call_failed` for everything that is no answer.
- */
+/** A generate function's result as an answer to store or a suspended one. Throws PerdureError `call_failed` for anything else. */
 function readReply(agentName: string, result: string | AgentReply): AgentReply {
   if (typeof result === "string") {
     if (result !== "") return { content: result };

@@ -16,10 +16,7 @@ const LINGER_MS = 5_000;
 /** No number of crashes ends an agent: its messages have their own limit. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/**
- * The right to be an agent's only runner. With claims it is taken when there is work and given back when there has
- * been none for a while, so an idle agent writes nothing; without, everybody has it.
- */
+/** The right to be an agent's only runner. Taken for work and given back when idle for a while; without claims all have it. */
 export class Seat {
   readonly #claims: Claims | undefined;
   readonly #id: string;

@@ -26,9 +26,9 @@ const INSTRUCTIONS =
   "and what is still open. Write only the summary.";
 
 /**
- * Writes a summary of the older messages of an agent's conversation, when there are enough of them. The messages
- * stay; `getContextMessages` shows the summary in their place. It ends with a whole turn, and its id comes from where
- * it ends: of two processes that summarize the same, one row remains.
+ * Writes a summary of an agent's older messages, when there are enough. The messages stay; `getContextMessages` shows the summary
+ * in their place. It ends with a whole turn, and its id derives from there: of two processes that summarize the same, one row
+ * remains.
  * @returns the summary; undefined when there was not enough, or somebody else has written it.
  * @throws what the model throws; PerdureError `call_failed` when it gave no text, `cancelled` when `signal` aborted.
  */

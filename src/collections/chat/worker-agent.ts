@@ -39,8 +39,8 @@ interface WorkerAgentOptions<TInput extends SchemaInput, TOutput extends SchemaI
   /** What the model is shown: all it knows. What it throws fails the call. */
   readonly buildMessages: (input: SchemaOutput<TInput>) => ModelMessage[] | Promise<ModelMessage[]>;
   /**
-   * Keeps the calls of its tools and, if wanted, its chunks as rows. As a tool of an answer, or with `run({ id })`,
-   * a second run after a crash takes the results of finished calls from the rows.
+   * Keeps its tool calls, and optionally its chunks, as rows. As a tool of an answer, or with `run({ id })`, a second run after a
+   * crash reuses the results of finished calls.
    */
   readonly durable?: {
     readonly toolCalls: RowCollection<ToolCallRecord>;
@@ -92,10 +92,7 @@ interface Task {
   readonly context: object;
 }
 
-/**
- * An agent without memory: each call starts fresh from its input, works with its own tools and returns an object.
- * Use it as a tool of other agents, or call `run`.
- */
+/** An agent without memory: each call starts fresh, uses its own tools and returns an object. Use as a tool, or `run` it. */
 export function createWorkerAgent<TInput extends SchemaInput, TOutput extends SchemaInput>(
   options: WorkerAgentOptions<TInput, TOutput>,
 ): WorkerAgent<TInput, TOutput> {
@@ -205,8 +202,8 @@ interface RecordedRun {
 }
 
 /**
- * A tool whose calls are rows. One with an implementation still runs here; its row says what came of it, and a later
- * run of the same id takes the result from the row instead of running it again. One without is executed elsewhere.
+ * A tool whose calls are rows. With an implementation it runs here, and a later run of the same id takes the result from the row;
+ * without, it is executed elsewhere.
  */
 function recordedTool(tool: AnyTool, run: RecordedRun): AnyTool {
   if (durableToolOf(tool) !== undefined) return tool;

@@ -24,12 +24,12 @@ const LONGEST_HOLD_MS = 250;
 const RESHOW_SHARE = 1 / 20;
 
 /**
- * Keeps a collection of TanStack DB as the table is; returns its end. The first state arrives in one commit, so that
+ * Keeps a TanStack DB collection in step with the table; returns a stop function. The first state arrives in one commit, so that
  * nobody sees a row as pending that a later change of the same replay has completed.
  *
- * TanStack DB holds all rows of a collection back while a local write to it is being persisted, and for ever when
- * such writes overlap without a gap. So what was held for some time is shown by other means: everything is cleared
- * and written again in one commit, which is not held, and in which nothing is seen to go.
+ * TanStack DB withholds all rows of a collection while a local write to it persists: forever, when such writes overlap. So what
+ * was withheld for some time is shown another way: clear and rewrite everything in one commit, which is not withheld and shows no
+ * row leaving.
  */
 function syncTable(
   log: RowLog,
@@ -103,8 +103,8 @@ export interface LogUtils extends UtilsRecord {
   /** A row of this collection as the log keeps it. */
   readonly keep: (row: object) => RowValue;
   /**
-   * The same for rows that did not come through `insert` or `update` of the collection: its schema is asked first. With
-   * `before`, about the fields that were changed. @throws PerdureError `bad_input`, with the row and the field.
+   * For rows that bypass the collection's `insert` and `update`: asks its schema; with `before`, about changed fields only.
+   * @throws PerdureError `bad_input`, with the row and the field.
    */
   readonly admit: (row: object, before?: object) => RowValue;
   /** The writer that this collection's optimistic writes are stamped with. */
@@ -116,10 +116,7 @@ interface LogCollectionConfig<TRow extends object> {
   /** The collection's name in the log. All who use the same name of the same log see the same rows. */
   readonly name: string;
   readonly getKey: (row: TRow) => string;
-  /**
-   * A field that shows the row's place in the log (a number): order by it instead of by clocks. It is filled in by
-   * the log, and not written back.
-   */
+  /** A numeric field that shows the row's place in the log: order by it, not by clocks. Filled in by the log, not written. */
   readonly orderAs?: keyof TRow & string;
   /** TanStack DB's id of the collection. */
   readonly id?: string;
@@ -153,9 +150,9 @@ export type LogOptions<TRow extends object, TSchema extends StandardSchemaV1> = 
 > & { utils: LogUtils };
 
 /**
- * Options for `createCollection`: a collection whose rows live in a log. Writes are optimistic, one write for each
- * transaction, and stay pending until they have come back through the log; a refused one is rolled back, and its
- * `isPersisted.promise` rejects with PerdureError `conflict`.
+ * Options for `createCollection`: a collection whose rows live in a log. Writes are optimistic, one per transaction, and stay
+ * pending until they return through the log; a refused one is rolled back, and its `isPersisted.promise` rejects with
+ * PerdureError `conflict`.
  */
 export function logCollectionOptions<TSchema extends StandardSchemaV1>(
   config: SchemaConfig<TSchema> & { readonly log: RowLog },
@@ -242,8 +239,8 @@ interface Mutation {
 }
 
 /**
- * Writes the mutations of a TanStack DB transaction as one write of the log: for the `mutationFn` of a transaction
- * over several collections of the same log. Resolves when they have come back.
+ * Writes a TanStack DB transaction as one write of the log: the `mutationFn` of a transaction over several collections of that
+ * log.
  * @throws PerdureError `conflict` when the write was refused, `bad_config` when a collection is of another log.
  */
 export async function writeMutations(

@@ -7,10 +7,7 @@ import { contentOf, receiptOf, Receipts } from "./receipts.ts";
 import { RowState } from "./row-state.ts";
 import { asJson, requireWrite } from "./row-write.ts";
 
-/**
- * A log in this process's memory: for one process, for tests, for drafts. Everything the others promise holds,
- * except that it ends with the process.
- */
+/** A log in this process's memory, for one process, tests or drafts. Promises what others do, but ends with the process. */
 export function openLocalLog(
   options: { readonly name?: string; readonly onError?: (error: unknown) => void } = {},
 ): RowLog {

@@ -34,10 +34,7 @@ interface RowDelta<TRow> {
   readonly previousValue?: TRow;
 }
 
-/**
- * Keeps the rows of a query and calls `wake` whenever they change. Costs as much as there are changes, not as there
- * are rows in its collections. `wake` must not throw; it says only that a look is worth while.
- */
+/** Keeps a query's rows and calls `wake` on change, which must not throw. Costs grow with the changes, not the rows. */
 export function watchQuery<TContext extends Context>(
   query: RowQuery<TContext>,
   wake: () => void,

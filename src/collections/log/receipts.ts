@@ -11,10 +11,7 @@ interface Remembered {
   readonly content: string;
 }
 
-/**
- * What became of the last writes, by their names. Counted in writes, so that all readers of a log forget the same ones at
- * the same place.
- */
+/** Outcomes of the last writes, by name. Counted in writes, so all readers forget the same ones at the same place. */
 export class Receipts {
   readonly #byTxid = new Map<string, Remembered>();
 
@@ -50,8 +47,8 @@ export function receiptOf(refused: string | undefined, position: string): WriteR
 }
 
 /**
- * What a write writes, to tell it from another of the same name. Not its conditions: who takes work over may have others.
- * An update by its row: what it writes follows from what it found, which is another thing when it is made again.
+ * What a write writes, to tell it from another of the same name. Ignores conditions, which differ after a takeover, and takes an
+ * update by its row only: its content follows from what it found, which differs on a retry.
  */
 export function contentOf(changes: readonly RowChange[]): string {
   const parts = changes.map(({ table, key, operation, value }) => [

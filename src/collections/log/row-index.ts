@@ -2,10 +2,7 @@ import { type LogUtils, logUtilsOf } from "./collection-options.ts";
 import type { ConfirmedRow, RowValue } from "./row-log.ts";
 import { rowsOf, type RowCollection } from "./rows.ts";
 
-/**
- * Confirmed rows of a collection by the name that each is filed under, kept current. On a log a change costs as much as
- * was changed and a look as much as it gives, however many other rows there are.
- */
+/** Confirmed rows filed by name, kept current. On a log, updates cost what changed and lookups what they return. */
 export interface RowIndex<TRow extends object> {
   /** The rows that are filed under these names, in the order of the log. */
   rows(...names: string[]): TRow[];
@@ -18,9 +15,8 @@ export interface RowIndex<TRow extends object> {
 type NameOf<TRow> = (row: TRow) => string | undefined;
 
 /**
- * Files the rows of a collection by `nameOf`, which must depend on the row alone; undefined: it is not filed.
- * `onChange` is called after each applied write with the names whose rows have changed, come or gone, also when there
- * are none. Other listeners may have heard of the write before: what they read here is as it was.
+ * Files rows by `nameOf`, which must depend on the row alone; undefined leaves one out. `onChange` gets the names whose rows
+ * changed after each applied write, even if none. Listeners told of the write before it still read the old state here.
  */
 export function indexRows<TRow extends object>(
   collection: RowCollection<TRow>,

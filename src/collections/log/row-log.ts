@@ -2,13 +2,13 @@ import type { JsonObject } from "../../wire/json.ts";
 import type { AppliedRowChange, RowWrite } from "../../wire/row-frames.ts";
 
 /**
- * One ordered log of changes of rows that many processes share: what a backend is to this module. A Durable Stream,
- * a Perdure agent and this process's memory are each one, and everything else is built on this port alone.
+ * One ordered log of row changes, shared by many processes: the port to a backend. A Durable Stream, a Perdure agent and this
+ * process's memory are each one; everything else builds on this port alone.
  *
- * What every implementation promises, and `describeRowLog` of the tests asks of it:
+ * What every implementation promises, and `describeRowLog` of the tests checks:
  * - All readers apply the same changes in the same order, and give each row the same versions.
- * - A write is applied whole or not at all. Its conditions are judged at its place in the order, so of two
- *   writers that want the same version one gets it, whoever they are.
+ * - A write is applied whole or not at all. Its conditions are judged at its place in the order, so of two writers that want the
+ *   same version one gets it.
  * - `write` resolves after this reader has applied it: who awaits it can read what it wrote.
  * - A message that cannot be understood is set aside and harms nothing behind it.
  */
@@ -53,8 +53,8 @@ export interface RowTable {
   /** The row's version; of a deleted row its last one; 0 of one that never was. */
   version(key: string): number;
   /**
-   * Called with the changes of each applied write, after `get` shows them. What it throws is reported by
-   * `onError` of the log and stops no other listener. `reset`: forget all rows, these are all there are.
+   * Called with the changes of each applied write, after `get` shows them. What it throws goes to the log's `onError` and stops
+   * no other listener. `reset`: forget all rows, these are all there are.
    */
   subscribe(listener: (changes: readonly AppliedChange[], reset: boolean) => void): () => void;
 }

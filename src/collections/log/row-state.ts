@@ -49,8 +49,8 @@ interface Applied {
 }
 
 /**
- * The rows that a log adds up to. Pure in this sense: the same writes in the same order give the same rows, versions
- * and refusals in every process, which is what makes a condition decide between writers that never met.
+ * The rows that a log adds up to. The same writes in the same order give the same rows, versions and refusals in every process:
+ * that is how a condition decides between writers that never met.
  */
 export class RowState {
   readonly #tables = new Map<string, Table>();

@@ -10,9 +10,8 @@ interface Persisting {
 }
 
 /**
- * Any collection of TanStack DB with such rows, as far as this module uses it. Collections on a log
- * (`logCollectionOptions`, `durableStreamCollectionOptions`, `perdureCollectionOptions`) are more: writes to them can
- * be conditional.
+ * A TanStack DB collection, as far as this module uses it. Only collections on a log (`logCollectionOptions`,
+ * `durableStreamCollectionOptions`, `perdureCollectionOptions`) take conditional writes.
  */
 export interface RowCollection<TRow extends object> {
   readonly id: string;
@@ -50,8 +49,8 @@ export interface Rows<TRow extends object> {
   /** Many rows in one write. */
   insertAll(rows: readonly TRow[], options?: RowOptions): Promise<boolean>;
   /**
-   * Reads, changes, writes: on a log again from the start if somebody else wrote in between, so no change is lost.
-   * `change` may run more than once; return false in it, with nothing changed, to leave the row as it is.
+   * Reads, changes, writes; on a log it starts over if somebody else wrote in between, so no change is lost. `change` may run
+   * more than once; return false, with nothing changed, to leave the row as it is.
    * @returns false when there is no such row, a condition failed, or `change` said no.
    */
   update(key: string, change: (draft: TRow) => unknown, options?: RowOptions): Promise<boolean>;
@@ -268,8 +267,7 @@ function requireUntouched(before: string | undefined, draft: object): void {
 const DELETED_TOGETHER = 500;
 
 /**
- * Deletes rows in the order of their keys, many in one write. Those that somebody else has deleted meanwhile are no
- * problem.
+ * Deletes rows in key order, many per write; rows already deleted are fine.
  * @returns false when a condition of `options` did not hold; some may be deleted then.
  */
 export async function deleteRows<TRow extends object>(

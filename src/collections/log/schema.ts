@@ -23,10 +23,7 @@ function pathOf({ path }: StandardSchemaV1.Issue): string[] {
   return (path ?? []).map((step) => String(typeof step === "object" ? step.key : step));
 }
 
-/**
- * What promises are kept by: fields that the functions here write and read by themselves. A schema that knows one of
- * them judges it; one that drops unknown fields does not take it away.
- */
+/** Fields that functions here write and read themselves. A schema may judge them, but dropping unknown fields keeps them. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...["generationId", "parentGenerationId", "attempt", "attempts", "runner", "fence"],
   ...["result", "error", "progress", "needsApproval", "isAsync", "toolCallId", "toolCalls"],
@@ -40,8 +37,8 @@ interface RowPlace {
 }
 
 /**
- * A row as the schema of its collection makes it, as TanStack DB does for `collection.insert` and `update`: a new row
- * becomes what the schema gives; of a changed one, with `before`, only the fields that differ do.
+ * A row as its collection's schema makes it, as `collection.insert` and `update` do: all of a new row; with `before`, only the
+ * fields that differ.
  * @throws PerdureError `bad_input` that names the row and each field; `bad_config` when the schema is asynchronous.
  */
 export function rowBySchema(
@@ -115,8 +112,8 @@ export async function checkValue(schema: unknown, value: unknown, what: string):
 }
 
 /**
- * The same schema, to the model and as a check, but it hands on what it was given: a row keeps what the model said,
- * and whoever executes it lets the schema change it once. Other schemas are given back as they are.
+ * The same schema as a check that passes its input through: a row keeps what the model said, and its executor transforms it once.
+ * Other schemas are returned as they are.
  */
 export function checkOnly(schema: unknown): unknown {
   const standard = standardSchema(schema);

@@ -13,9 +13,9 @@ export interface Ack {
 }
 
 /**
- * When acks are sent. `with-done` (default): together with `done`, so that a run that dies, or ends with work left, is
- * woken again whatever it has checkpointed. `at-once`: with each checkpoint, for those that are exact; a run that
- * has acked all there is and then says "not done" is not woken again.
+ * When acks are sent. `with-done` (default): together with `done`, so that a run that dies or ends with work left is woken again,
+ * whatever it checkpointed. `at-once`: with each checkpoint, which must be exact; a run that acked everything and then says "not
+ * done" is not woken again.
  */
 export type AckMode = "with-done" | "at-once";
 
@@ -52,8 +52,8 @@ export class AckLedger {
   }
 
   /**
-   * What is acked with "done": what was checkpointed, and of streams without a checkpoint what the wake told of. Only
-   * streams that were read up to less than that are left for another wake.
+   * Acked with "done": the checkpoints, and for streams without one what the wake named. Streams read less far wait for another
+   * wake.
    */
   final(): Ack[] {
     return this.#streams.map(({ path, tail_offset }) => ({
@@ -75,8 +75,8 @@ export class AckLedger {
 const QUICK_WAKES = 20;
 
 /**
- * Keeps a runner that gets nowhere from being woken again at once for ever: after so many wakes without progress in
- * the time of one lease, a wake is not given back, and the next one comes when its lease has run out.
+ * Stops a runner that makes no progress from being woken forever: after so many such wakes within one lease, a wake is kept until
+ * its lease runs out.
  */
 export class WakePace {
   readonly #ends = new Map<string, number[]>();

@@ -8,10 +8,7 @@ import { pause } from "../../base/time.ts";
 /** Where a log stands that was not read yet. */
 const BEFORE_FIRST = "-1";
 
-/**
- * Which of two cursors of a source is the later one: greater than 0 when it is `a`. 0: neither, or it cannot be said.
- * Must not throw.
- */
+/** Which of two cursors of a source is later: above 0 for `a`; 0 for neither, or unknown. Must not throw. */
 export type CompareCursors = (a: string, b: string, source: string) => number;
 
 const DIGITS = /^\d+$/;
@@ -66,8 +63,8 @@ export function goesBack(source: string, from: string, to: string): PerdureError
 }
 
 /**
- * How far these logs were read, own writes included. As a checkpoint it is right only when nothing that was read is
- * left to be done: read it before the look for work that finds nothing. `drainUntilIdle` does.
+ * How far these logs were read, own writes included. A valid checkpoint only if nothing read is left to do: take it before the
+ * look that finds no work, as `drainUntilIdle` does.
  */
 export async function checkpointsOf(...logs: readonly RowLog[]): Promise<CheckpointContract[]> {
   return logs
@@ -76,8 +73,7 @@ export async function checkpointsOf(...logs: readonly RowLog[]): Promise<Checkpo
 }
 
 /**
- * The writer that a session's writes are to be stamped with: once a later session has written under the same name,
- * the writes of an earlier one are refused with `fenced`.
+ * The producer to stamp a session's writes with: once a later session writes under that name, earlier ones are `fenced`.
  * @throws PerdureError `bad_state` when the session's adapter gives no fence token that is a number.
  */
 export function producerOf(name: string, session: { readonly fenceToken?: string }): RowProducer {
@@ -100,10 +96,10 @@ const LOOK_MS = 5;
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /**
- * Resolves when these logs have read what the session was woken for. A wake is often quicker than the log: without
- * this, a runner may find nothing to do, and be woken again for the same.
- * @throws PerdureError `timeout` when a log is not there in `timeoutMs` (default 10 s); the reason of the session's
- *   signal when that aborts.
+ * Resolves when these logs have read what the session was woken for. A wake often outruns the log: without this, a runner may
+ * find nothing to do, and be woken again for the same.
+ * @throws PerdureError `timeout` when a log is not there in `timeoutMs` (default 10 s); the reason of the session's signal when
+ *   that aborts.
  */
 export async function catchUp(
   session: {

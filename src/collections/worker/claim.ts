@@ -3,10 +3,9 @@ import type { RowLog } from "../log/row-log.ts";
 import type { RowChange, RowCondition, RowProducer } from "../../wire/row-frames.ts";
 
 /**
- * Claims: who of several workers does a piece of work. A claim is a row; to take it is a conditional write, so of
- * any number of workers one gets it, on every kind of log. What it protects is protected by its fence: each write of
- * a result carries {@link Claim.condition}, and one that comes after somebody else has taken over is refused at its
- * place in the log, whatever the late worker believes.
+ * Claims: which of several workers does a piece of work. A claim is a row, taken by a conditional write, so one worker gets it on
+ * every kind of log. Its fence protects the work: each write of a result carries {@link Claim.condition}, and one that comes
+ * after a takeover is refused in the log, whatever the late worker believes.
  */
 
 /** A claim that this process was given. */
@@ -18,10 +17,10 @@ export interface Claim {
   /** Which try at the work this is, from 1. Tries whose worker has crashed count. */
   readonly attempt: number;
   /**
-   * Aborted when the work is to stop. Its reason is a PerdureError: `fenced` (somebody else has taken over),
-   * `disconnected` (no sign of life could be written for most of a lease: others may take over soon), `bad_state`
-   * (the claims were disposed), `cancelled` (somebody called `requestCancel`: the claim is still held, so that the
-   * outcome can be written; release it then); or the reason of the signal that was given to `acquire`.
+   * Aborted when the work should stop. Its reason is a PerdureError: `fenced` (somebody else took over), `disconnected` (no
+   * heartbeat got through for most of a lease: others may take over soon), `bad_state` (the claims were disposed), `cancelled`
+   * (by `requestCancel`: the claim is still held, so write the outcome, then release it); or the reason of the signal given to
+   * `acquire`.
    */
   readonly signal: AbortSignal;
   /** Holds as long as the claim is ours. Belongs into `when` of every write of the work's result. */
@@ -40,8 +39,8 @@ export interface Claim {
   /** As if it had not been taken: this try does not count. Fails as `release` does. */
   giveBack(): Promise<boolean>;
   /**
-   * The try has failed. `free`: the next may begin at once, by anybody. `dead`: it was the last one, or `retry` is
-   * false; see {@link Claims.deadLetters}. `lost`: somebody else has it. Fails as `release` does.
+   * The try failed. `free`: anybody may try next. `dead`: that was the last try, or `retry` is false; see {@link
+   * Claims.deadLetters}. `lost`: somebody else has it. Fails as `release` does.
    */
   fail(error: unknown, options?: { readonly retry?: boolean }): Promise<"free" | "dead" | "lost">;
 }
@@ -99,10 +98,7 @@ export interface Hold extends AsyncDisposable {
   readonly id: string;
   /** The claim, while it is held. */
   readonly claim: Claim | undefined;
-  /**
-   * Gives the claim back and stops trying. Waits for `onGained` and `onLost`, so it must not be awaited in them.
-   * Never rejects.
-   */
+  /** Releases the claim and stops trying. Waits for `onGained` and `onLost`: do not await it in them. Never rejects. */
   dispose(): Promise<void>;
 }
 
@@ -125,12 +121,10 @@ export interface Claims extends AsyncDisposable {
   /** Resolves when the claims that were there are known; rejects when the log cannot be read. */
   readonly ready: Promise<void>;
   /**
-   * Takes the claim if it is free, if its holder was silent for its lease, or if it is left over from an earlier life
-   * of this owner. When it has resolved with a claim, this process has read everything that was written before it:
-   * read again what the work is before doing it.
-   * @throws PerdureError `fenced` when another life of this owner has begun, `bad_state` after `dispose`,
-   *   `disconnected` when the log is closed, `bad_input` for an id that is empty or begins with `beat:`; or the
-   *   reason of `signal`.
+   * Takes the claim if it is free, its holder was silent for its lease, or it is left over from an earlier life of this owner.
+   * Once resolved, this process has read everything written before: read the work again before doing it.
+   * @throws PerdureError `fenced` when another life of this owner has begun, `bad_state` after `dispose`, `disconnected` when the
+   *   log is closed, `bad_input` for an id that is empty or begins with `beat:`; or the reason of `signal`.
    */
   acquire(id: string, options?: AcquireOptions): Promise<Acquired>;
   /** Keeps trying to get the claim, and keeps it: for the one runner of an agent. Tries of a hold are not counted. */

@@ -27,8 +27,8 @@ export interface ClaimsOptions {
   /** Its key is `id`. On a log, and on the same one as what the claims protect. */
   readonly collection: RowCollection<ClaimRecord>;
   /**
-   * The worker, under a name that outlives its process: a new process of the same owner takes over its claims at
-   * once, and the old one gets none any more. Two that live at the same time need different names. Default: random.
+   * The worker's name beyond its process: a new process takes over its claims at once, and the old one gets none. Must be unique
+   * among live workers. Default: random.
    */
   readonly owner?: string;
   /** How long a holder must be silent before others take over. Default 30 s. */

@@ -129,8 +129,8 @@ const EPOCHS_PER_MS = 1024;
 const TRIES_PER_WAKE = 8;
 
 /**
- * The epoch of a wake's writer. Generations begin again at 1 when a server has forgotten the subscription, so they
- * are counted on from when it was created. `tries`: how often this wake was begun and given up before.
+ * The epoch of a wake's writer. Generations restart at 1 when a server forgets the subscription, so they count on from its
+ * creation. `tries`: how often this wake was begun and given up.
  */
 export function wakeEpoch({ createdAt }: SubscriptionFacts, generation: number, tries: number): number {
   return Date.parse(createdAt) * EPOCHS_PER_MS + generation * TRIES_PER_WAKE + Math.min(tries, TRIES_PER_WAKE - 1);

@@ -20,8 +20,8 @@ export interface DrainOptions {
   /** How far sources were consumed, to be sent as a checkpoint. Called before each look for work. */
   buildCheckpoint?(): Promise<CheckpointContract[]>;
   /**
-   * When a checkpoint is sent. `idle` (default): when the look behind it has found nothing, so that `buildCheckpoint`
-   * may be how far a log was read. `cycle`: each time; then it must be what was settled, work that waits left out.
+   * When to send a checkpoint. `idle` (default): once the next look finds nothing, so `buildCheckpoint` may say how far a log was
+   * read. `cycle`: each time; it must then cover settled work only.
    */
   readonly checkpointAt?: "idle" | "cycle";
   /** How many cycles may fail one after the other before the drain fails. Default 3. */
@@ -38,9 +38,9 @@ const DEFAULT_RETRY_DELAY_MS = 100;
 
 /**
  * Runs cycles while there is work.
- * @returns `completed` is true only if the last look found no work; with limits reached, or told to stop, it is false.
- * @throws what `runCycle` threw, when it has failed `maxFailures` times in a row, or at once when that was a PerdureError
- *   `fenced`. A wake that ends so is not done; its transport tries again at its own pace, so bad work does not loop.
+ * @returns `completed` only if the last look found no work; false when a limit or a stop ended it.
+ * @throws what `runCycle` threw after `maxFailures` failures in a row, or at once for PerdureError `fenced`. Such a wake is not
+ *   done; its transport retries at its own pace, so bad work does not loop.
  */
 export async function drainUntilIdle(options: DrainOptions): Promise<{ completed: boolean; cycles: number }> {
   const { lifecycle, signal } = options;

@@ -24,9 +24,8 @@ interface HeldClaimOptions {
 }
 
 /**
- * One claim from when it was taken. It beats until it is released, given back, failed or lost. It is lost when its
- * row has changed hands, and also when no beat came through for most of the lease: then the work stops before
- * anybody else may begin it.
+ * One claim from when it was taken. It beats until released, given back, failed or lost. It is lost when its row changes hands,
+ * or when no beat got through for most of the lease, so that work stops before anybody else begins it.
  */
 export class HeldClaim implements Claim {
   readonly id: string;

@@ -24,9 +24,8 @@ export interface RunnerState<TWake> {
 }
 
 /**
- * What a transport that wakes runners (a webhook, a queue, an alarm) is to this module. Every method may be slow. A
- * method that rejects with PerdureError `fenced` says: another runner has this work now. Any other rejection says
- * only that the call failed.
+ * A transport that wakes runners: a webhook, a queue, an alarm. Every method may be slow. Rejecting with PerdureError `fenced`
+ * means that another runner has this work; any other rejection, only that the call failed.
  */
 export interface RunnerLifecycleAdapter<TWake = unknown> {
   /** Takes the wake. Rejects with `fenced` when it is stale or somebody has it: then nothing is run. */
@@ -52,8 +51,8 @@ export interface RunnerSession<TWake = unknown> {
   readonly wake: TWake;
   readonly fenceToken?: string;
   /**
-   * Aborted when the work is lost (the reason is a PerdureError `fenced`) or the runner is to stop (the reason is
-   * that of the signal given to `runWithLifecycle`). Stop then: others may be at it.
+   * Aborted when the work is lost (reason: PerdureError `fenced`) or the runner should stop (reason: that of the signal given to
+   * `runWithLifecycle`). Stop then: others may be at it.
    */
   readonly signal: AbortSignal;
   /** Whether it was completed or failed. */
@@ -69,10 +68,7 @@ export interface RunnerSession<TWake = unknown> {
    * @throws PerdureError `bad_input` when a cursor is before an earlier one of its source: nothing is sent.
    */
   checkpoint(checkpoints: readonly CheckpointContract[]): Promise<void>;
-  /**
-   * Ends the wake. Only once: PerdureError `bad_state` after that. When it rejects for another reason than `fenced`,
-   * the outcome is not known, and it may be called again.
-   */
+  /** Ends the wake, once: PerdureError `bad_state` after that. If it fails with anything but `fenced`, it may be called again. */
   complete(result: { readonly done: boolean }): Promise<void>;
   /** Ends the wake badly. Only once, and not after `complete`. */
   fail(error: Error): Promise<void>;

@@ -44,9 +44,8 @@ interface Claimed {
 }
 
 /**
- * The lifecycle of pull-wake subscriptions of Durable Streams servers (0.3.7): the server gives a wake to one worker.
- * `claimWake` rejects with `fenced` when another worker has it or there is no work, and with `not_found` when the
- * server has forgotten the subscription.
+ * Pull-wake subscriptions of Durable Streams servers (0.3.7), which give a wake to one worker. `claimWake` rejects with `fenced`
+ * when another worker has it or there is no work, `not_found` when the server forgot the subscription.
  */
 export function pullWakeAdapter(options: PullWakeOptions): RunnerLifecycleAdapter<PullWake> {
   return new PullAdapter(options);
@@ -55,10 +54,7 @@ export function pullWakeAdapter(options: PullWakeOptions): RunnerLifecycleAdapte
 class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
   readonly #options: PullWakeOptions;
   readonly #url: string;
-  /**
-   * The latest wake. The server gives the next one only when the one before is over, also when nobody here has said so:
-   * a wake that was lost is forgotten with the next claim.
-   */
+  /** The latest wake. The server gives the next one only after the last is over, so a lost wake is dropped at the next claim. */
   #current: Claimed | undefined;
   readonly #pace = new WakePace();
 
@@ -171,10 +167,7 @@ const MAX_RETRY_MS = 5_000;
 /** A look without having been told, in case a wake was never told. */
 const LOOK_MS = 35_000;
 
-/**
- * Claims and runs the wakes of a pull-wake subscription, which it creates, and creates again when the server has
- * forgotten it. Of several workers of one subscription, one has its work at a time.
- */
+/** Claims and runs the wakes of a pull-wake subscription, which it creates and re-creates. One worker has work at a time. */
 export function runPullWakeWorker(options: PullWakeWorkerOptions): PullWakeWorker {
   const worker = new PullWorker(options);
   const pump = createPump({

@@ -28,15 +28,9 @@ interface PumpBasics {
 
 /** A pump that is told what there is to do, and does it piece by piece. */
 export interface PumpOptions<TItem> extends PumpBasics {
-  /**
-   * All work there is now, the most urgent first. Read again after each run: never from an event's memory. Only as
-   * much of it is taken as can run.
-   */
+  /** All work there is now, most urgent first. Read anew after each run; only as much is consumed as can run. */
   read(): Iterable<TItem> | Promise<Iterable<TItem>>;
-  /**
-   * What has come and gone since the last call (`moves` of a watch). With it a look costs as much as has moved;
-   * without it as much as there is.
-   */
+  /** What came and went since the last call (`moves` of a watch). A look then costs what moved instead of what there is. */
   moves?(): readonly Move<TItem>[];
   /** Names one execution. Work that comes again under the same id is not run again. */
   idOf(item: TItem): string;
@@ -45,8 +39,8 @@ export interface PumpOptions<TItem> extends PumpBasics {
   /** Called when the last try has failed. What it throws goes to `onError`. */
   giveUp?(item: TItem, error: Error): Promise<void> | void;
   /**
-   * Whether work that `read` does not list any more is really gone, so that the same id may be run again when it
-   * comes back. False while it is only hidden, by an optimistic edit for instance. Default: it is gone.
+   * Whether work that `read` no longer lists is really gone, so that its id may run again when it returns. False while merely
+   * hidden, by an optimistic edit say. Default: gone.
    */
   isGone?(id: string): boolean;
   /** How many run at once. Default 1: in order, one behind the other. */
@@ -67,26 +61,20 @@ export interface Pump {
   wake(): void;
   /** Resolves when nothing runs and nothing is left to run now; retries that wait do not count. */
   idle(): Promise<void>;
-  /**
-   * Aborts `signal` of all runs, with `reason`, and waits for them, `waitMs` at most (default 10 s). Starts nothing any
-   * more.
-   */
+  /** Aborts `signal` of all runs with `reason` and waits for them, `waitMs` at most (default 10 s). Starts nothing more. */
   dispose(waitMs?: number, reason?: unknown): Promise<void>;
   readonly disposed: boolean;
 }
 
-/**
- * Where one id is. None: it may run. `parked`: not before somebody wakes the pump. `waiting`: not before its timer.
- * `over`: not again under this id.
- */
+/** Where one id stands; none: it may run. `parked`: until the pump wakes. `waiting`: until its timer. `over`: not again. */
 type Standing = "running" | "parked" | "waiting" | "over";
 
 const DISPOSE_WAIT_MS = 10_000;
 
 /**
- * A serial pump, the one loop of all workers. Whoever sees a change wakes it; it re-reads what is to be done, and runs
- * what it has not run. So a row that leaves and re-enters a query (a local edit, a refused claim, a re-sync) is not run
- * twice, one whose run failed is not forgotten, and one that came during a run is not missed.
+ * The one loop of all workers. Whoever sees a change wakes it; it re-reads what is to be done and runs what it has not. So a row
+ * that leaves and re-enters a query (a local edit, a refused claim, a re-sync) does not run twice, a failed one is not forgotten,
+ * and one that came during a run is not missed.
  */
 export function createPump(options: PollOptions): Pump;
 export function createPump<TItem>(options: PumpOptions<TItem>): Pump;

@@ -64,9 +64,9 @@ const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_ATTEMPTS = 3;
 
 /**
- * The lifecycle of jobs in a collection: no server but the one that keeps the rows. A claim is a write that only holds if
- * the job is as it was seen, so of two workers one gets it. A job whose heartbeat stands still for its lease, as
- * this process has seen it, may be taken over; then `fence` is another, and all that the old one writes is `fenced`.
+ * Jobs in a collection, with no server but the one that keeps the rows. A claim is a write that holds only if the job is as it
+ * was seen, so one worker gets it. When this process sees a heartbeat stand still for its lease, the job may be taken over;
+ * `fence` changes, and all that the old worker writes is `fenced`.
  */
 export function tableQueueAdapter<TPayload>(options: TableQueueOptions<TPayload>): TableQueueAdapter {
   return new QueueAdapter(options);
@@ -185,10 +185,7 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
 const OPEN = "open";
 
 interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload> {
-  /**
-   * Does a job. When it returns without `session.complete`, the job is done; when it throws, it is tried again up to
-   * `maxAttempts` times.
-   */
+  /** Does a job. Returning without `session.complete` means done; a throw is retried, up to `maxAttempts` times. */
   readonly run: (session: RunnerSession<QueueWake>, job: QueueJob<TPayload>) => Promise<unknown>;
   /** How many jobs at once. Default 1. */
   readonly concurrency?: number;

@@ -7,10 +7,7 @@ interface Sighting {
   readonly since: number;
 }
 
-/**
- * When this process has last seen each held claim change. No clock of another machine is asked: a lease has run out
- * when its holder was silent for as long as the lease, by the time that passed here.
- */
+/** When this process last saw each held claim change. Leases expire by time that passed here, never by another's clock. */
 export class Sightings {
   readonly #table: ClaimTable;
   readonly #clock: Clock;

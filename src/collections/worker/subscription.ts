@@ -26,10 +26,10 @@ const DEFAULT_CHECK_MS = 30_000;
 const REQUESTS = "perdure-wake-requests";
 
 /**
- * Sees to it that the subscription is there. Servers keep subscriptions in memory: after a restart they are gone, and
- * a new one knows nothing of what was written before it. So one that was created now is woken once at once.
- * @throws PerdureError `conflict` when there is another one of this id, `bad_input` when the server refuses it,
- *   `disconnected` when it does not answer.
+ * Ensures that the subscription exists. Servers keep subscriptions in memory: a restart loses them, and a new one knows nothing
+ * of earlier writes, so it is woken once at once.
+ * @throws PerdureError `conflict` when there is another one of this id, `bad_input` when the server refuses it, `disconnected`
+ *   when it does not answer.
  */
 export async function ensureWakeSubscription(subscription: WakeSubscription): Promise<{ created: boolean }> {
   const { baseUrl, id, wakeStream } = subscription;
@@ -76,8 +76,8 @@ export interface KeptSubscription extends Disposable {
 }
 
 /**
- * Looks every `everyMs` (default 30 s) whether the subscription is still there, and creates it again; nobody tells
- * when a server has forgotten it. It is woken once at the start, because a process that has died may have left work.
+ * Recreates the subscription if it is gone, every `everyMs` (default 30 s): a server that forgets one says nothing. Wakes it once
+ * at the start, because a process that died may have left work.
  */
 export function keepWakeSubscription(
   options: WakeSubscription & { readonly everyMs?: number; readonly onError?: (error: unknown) => void },

@@ -8,9 +8,8 @@ import { BEATS_PER_LEASE, type RunnerLifecycleAdapter, type RunnerState } from "
 import { wakeVerifier, type WakeKey } from "./wake-signature.ts";
 
 /**
- * How a delivery is answered. `request-bound`: when the work is over, or shortly before `maxRequestMs` (default 25 s)
- * have passed. `ack-immediate`: at once, with `status` (default 202); the work goes on behind it. The lease runs in
- * both, so both send heartbeats.
+ * When a delivery is answered. `request-bound`: when the work is over, or shortly before `maxRequestMs` (default 25 s).
+ * `ack-immediate`: at once, with `status` (default 202), while work goes on. Both hold a lease and send heartbeats.
  */
 export type WebhookExecutionMode =
   | { readonly type: "request-bound"; readonly maxRequestMs?: number }
@@ -67,10 +66,9 @@ const DEFAULT_TOLERANCE_MS = 5 * 60_000;
 const REMEMBERED_WAKES = 1_000;
 
 /**
- * The lifecycle of webhooks as Durable Streams servers (0.3.7) have it. A delivery has the lease already; there is
- * nothing to claim with. So a claim is: no run of the same wake in this process, and a callback that the server
- * accepts. Two processes that are given the same wake get the same fence token: on a Durable Stream, the writer
- * that comes second with it is refused, see `producerOf`.
+ * Webhooks of Durable Streams servers (0.3.7). A delivery already holds the lease, so a claim is: no run of the same wake in this
+ * process, and a callback that the server accepts. Two processes given the same wake get the same fence token: on a Durable
+ * Stream, the second writer is refused, see `producerOf`.
  */
 export function durableStreamsWebhookAdapter(options: DurableStreamsWebhookOptions): DurableStreamsWebhookAdapter {
   return new WebhookAdapter(options);
@@ -232,8 +230,8 @@ interface HandleWakeOptions {
   readonly adapter: DurableStreamsWebhookAdapter;
   readonly mode?: WebhookExecutionMode;
   /**
-   * Does the work: `runWithLifecycle(wake, adapter, …, { signal })`. May take as long as it likes; `signal` aborts when
-   * the request's time is nearly over. What it throws is reported and has the work tried again.
+   * Does the work: `runWithLifecycle(wake, adapter, …, { signal })`. May be slow; `signal` aborts when the request's time is
+   * nearly over. What it throws is reported, and the work is retried.
    */
   readonly run: (wake: DurableStreamsWakePayload, context: { readonly signal: AbortSignal }) => Promise<unknown>;
   /** Keeps the process alive for work that goes on behind the answer, where a platform needs to be asked. */
@@ -248,11 +246,11 @@ const ENDING_SHARE = 0.2;
 const MAX_ENDING_MS = 2_000;
 
 /**
- * Answers a delivery of a Durable Streams server. Never throws. What is not the server's, or no wake, is answered with
- * 401 or 400 and runs nothing; a wake that this process runs, or has ended, is answered with 200 and not run again.
+ * Answers a delivery of a Durable Streams server. Never throws. What is not the server's, or no wake, gets 401 or 400 and runs
+ * nothing; a wake that this process runs or has ended gets 200 and does not run again.
  *
- * It never answers `{"done":true}`: the server would take that for the end of whatever wake is current by then.
- * Runs end by callback only.
+ * It never answers `{"done":true}`, which the server would take as the end of whatever wake is current by then: runs end by
+ * callback only.
  */
 export async function handleDurableStreamsWake(options: HandleWakeOptions): Promise<Response> {
   const { request, adapter } = options;

@@ -64,10 +64,7 @@ interface Group {
   readonly parts: Part[];
 }
 
-/**
- * Reads the messages of a stream in their order. What it makes of them depends on nothing else, not even on how they
- * were cut into batches: all readers agree on each write and on each message that is none.
- */
+/** Reads a stream's messages in order. The result depends on nothing else, not even batching: all readers agree on each write. */
 export class EventReader {
   #group: Group | undefined;
 

@@ -82,10 +82,7 @@ type AppendAnswer =
   | Missing
   | Refused;
 
-/**
- * One stream, by its requests. All of them throw {@link Trouble}, anything at all when the signal is aborted, and
- * PerdureError `bad_config` for what is no stream of JSON.
- */
+/** One stream's requests. Throw {@link Trouble}, anything once aborted, and PerdureError `bad_config` for other content. */
 export class StreamHttp {
   readonly url: string;
   readonly #address: StreamAddress;

@@ -40,8 +40,8 @@ interface StreamLogOptions {
   /** Whether a stream that is not there is created. Default true. */
   readonly create?: boolean;
   /**
-   * Told when the stream cannot be reached (once for each outage; it goes on by itself), when it is gone for good,
-   * and what listeners throw. May not throw. Default: `console.error`.
+   * Told of each outage once (it recovers by itself), of a stream gone for good, and of listeners' errors. May not throw.
+   * Default: `console.error`.
    */
   readonly onError?: (error: unknown) => void;
   /** Told of each message that nobody can apply. What it throws goes to `onError`. */
@@ -49,16 +49,15 @@ interface StreamLogOptions {
 }
 
 /**
- * Opens a log on a Durable Stream. It reads the stream from its start, then follows it, over lost connections and
- * restarts of the server, and nothing comes twice or is left out. Writes are sent in their order and again until
- * the server has answered, and count once.
+ * Opens a log on a Durable Stream. It reads the stream from its start and follows it across lost connections and server restarts,
+ * without repeats or gaps. Writes are sent in order, retried until the server has answered, and count once.
  *
- * The events are those of the State Protocol, so other readers see the rows too; but they do not judge conditions:
- * what was refused here looks applied there. Plain events of other writers are applied as they are.
+ * Events follow the State Protocol, so other readers see the rows, but they do not judge conditions: what was refused here looks
+ * applied there. Plain events of other writers are applied as they are.
  *
- * `write` also throws `not_found` when the stream was deleted, `read_only` when it was closed, `not_allowed`,
- * `too_large` or `call_failed` when the server refuses it. A writer with a producer needs an epoch for each of its
- * lives: two that share id and epoch are told apart, and the one that came second is `fenced`.
+ * `write` also throws `not_found` when the stream was deleted, `read_only` when it was closed, `not_allowed`, `too_large` or
+ * `call_failed` when the server refuses it. A writer with a producer needs an epoch for each of its lives: of two that share id
+ * and epoch, the second is `fenced`.
  * @throws PerdureError `bad_config` when `url` is no address.
  */
 export function openStreamLog(options: StreamLogOptions): RowLog {
@@ -243,17 +242,13 @@ type StreamCollectionSource =
   /** An open log (`openStreamLog`). Close it yourself, after the collections that are on it. */
   | { readonly log: RowLog; readonly url?: never }
   /**
-   * A stream. All collections of this process that name the same URL have one log, and one connection:
-   * `collection.utils.log`. Each collection's `cleanup()` gives it back, and the last one closes it; a collection
-   * that was cleaned up is not to be used again. A stream that needs headers has a log of its own
-   * (`openStreamLog`), so that nobody reads with somebody else's.
+   * A stream. All collections of this process on the same URL share one log and connection, `collection.utils.log`. Each
+   * collection's `cleanup()` releases it (do not use that collection again); the last one closes it. A stream that needs headers
+   * has its own log (`openStreamLog`), so that nobody reads with somebody else's.
    */
   | { readonly url: string | URL; readonly log?: never };
 
-/**
- * Options for `createCollection`: a collection whose rows live in a Durable Stream, next to the other collections of
- * the same stream. See `logCollectionOptions` for what its writes promise.
- */
+/** Options for `createCollection`: rows in a Durable Stream, beside other collections. See `logCollectionOptions` for writes. */
 export function durableStreamCollectionOptions<TSchema extends StandardSchemaV1>(
   config: SchemaConfig<TSchema> & StreamCollectionSource,
 ): SchemaOptions<TSchema>;

@@ -6,8 +6,8 @@ import { START } from "./stream-state.ts";
 const SHORTEST_WAIT_MS = 10;
 
 /**
- * How long a server may say that its stream ends before what it has already handed out. The published one does so for
- * a moment: it hands out messages before it has noted where its file ends.
+ * How long a server may claim that its stream ends before what it handed out: the published one does, until it notes its file's
+ * end.
  */
 const BEHIND_PATIENCE_MS = 2_000;
 
@@ -31,11 +31,10 @@ interface ReaderOptions {
 }
 
 /**
- * Reads a stream from its start and follows it. An answer of the server is taken whole, with its place, or not at
- * all, so whatever breaks off nothing is read twice or left out. Ends when the signal is aborted or the stream was
- * closed and read to its end.
- * @throws PerdureError when it will never be readable again: `not_found`, `not_allowed` at the start, `bad_config`,
- *   `conflict` when the stream is no longer the one that was read.
+ * Reads a stream from its start and follows it. A server's answer is taken whole, with its place, or not at all, so nothing is
+ * read twice or missed. Ends when the signal aborts or a closed stream was read to its end.
+ * @throws PerdureError when it will never be readable again: `not_found`, `not_allowed` at the start, `bad_config`, `conflict`
+ *   when the stream is no longer the one that was read.
  */
 export async function followStream({ http, create, signal, events }: ReaderOptions): Promise<void> {
   const backoff = new Backoff();

@@ -22,9 +22,9 @@ interface Known {
 }
 
 /**
- * The lanes of writers with a name. The number of a lane is nowhere else: one that began again at 0 would be taken for
- * a second writer of the same epoch. So a lane is kept until a later epoch of its producer is in the stream; then all
- * that it could send would be refused, and it is enough to know the epoch. What stays is one lane for each producer.
+ * The lanes of named writers. A lane's number exists nowhere else: starting over at 0 would look like a second writer of the same
+ * epoch. So a lane is kept until a later epoch of its producer is in the stream; then the epoch is enough, since all it could
+ * send would be refused.
  */
 export class ProducerLanes {
   readonly #producers = new Map<string, Known>();
@@ -82,9 +82,8 @@ interface WriterOptions {
 }
 
 /**
- * Sends writes one request at a time, in the order in which they came. What waits meanwhile goes together into the
- * next request: its events are appended together, and each write is still judged by itself. A request whose answer
- * was lost is sent again as it was, under the same number, so the server takes it once.
+ * Sends writes in order, one request at a time; those that wait share the next request, but each is judged alone. A request whose
+ * answer was lost is sent again unchanged, under the same number, so the server takes it once.
  */
 export class StreamWriter {
   readonly #options: WriterOptions;

@@ -31,10 +31,7 @@ const POSITION_DIGITS = 16;
 interface AgentLogOptions {
   /** The connection to the agent. It may be used for everything else at the same time: state, calls, chat. */
   readonly agent: AgentSocket;
-  /**
-   * What to read from the start. Other tables are read from when they are first asked for, so ask before you await
-   * `ready`. `all`: everything that the agent lets this client read.
-   */
+  /** Read from the start; others once asked for, so ask before you await `ready`. `all`: whatever this client may read. */
   readonly collections?: readonly string[] | "all";
   /** Told what listeners throw. Must not throw. Default: the console. */
   readonly onError?: (error: unknown) => void;
@@ -44,9 +41,9 @@ interface AgentLogOptions {
 const logs = new WeakMap<AgentSocket, AgentLog>();
 
 /**
- * The collections of a Perdure agent as a log. There is one for each connection: opened again, it is the same one. When
- * the connection is lost, it goes on from where it was with the next one; writes that were not answered are sent again
- * under their names, and count once. Closing it leaves the connection open.
+ * A Perdure agent's collections as a log, one per connection: opening it again returns the same one. After a lost connection it
+ * resumes where it was; unanswered writes are sent again under their names, and count once. Closing it leaves the connection
+ * open.
  */
 export function openAgentLog(options: AgentLogOptions): RowLog {
   const { agent, onError } = options;
@@ -189,8 +186,8 @@ function positionOf(seq: number): string {
 }
 
 /**
- * Options for `createCollection`: a collection whose rows a Perdure agent keeps (`getCollections()` of its class). All
- * collections of one connection have one log, `collection.utils.log`. See `logCollectionOptions` for what writes promise.
+ * Options for `createCollection`: rows that a Perdure agent keeps (`getCollections()` of its class). All collections of one
+ * connection share one log, `collection.utils.log`. See `logCollectionOptions` for what writes promise.
  */
 export function perdureCollectionOptions<TSchema extends StandardSchemaV1>(
   config: SchemaConfig<TSchema> & { readonly agent: AgentSocket },

@@ -1,10 +1,7 @@
 import { PerdureError, type PerdureErrorCode } from "../../../base/error.ts";
 import { isTerminalCloseCode } from "../../../wire/close-code.ts";
 
-/**
- * A connection to an agent that comes back by itself: the public `AgentClient`, what `useAgent()` returns, and the
- * `AgentClient` of `perdure/client` are each one.
- */
+/** A connection that reconnects: the public `AgentClient`, ours of `perdure/client`, or what `useAgent()` returns. */
 export interface AgentSocket {
   send(data: string): void;
   /** 1: it is open. */

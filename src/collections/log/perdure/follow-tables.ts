@@ -63,8 +63,8 @@ class Followed {
 }
 
 /**
- * Follows tables of an agent: asks for their rows page by page, applies them at once with the last page, and then what
- * the agent tells. After a lost connection it goes on where it was. There is one question under way at a time.
+ * Follows tables of an agent: fetches rows page by page, applies them at once with the last page, then follows what the agent
+ * tells. Resumes after a lost connection. One question at a time.
  */
 export class TableFollower {
   /** The last write that was seen. */
