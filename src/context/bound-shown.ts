@@ -30,19 +30,13 @@ interface OutputBound {
   readonly step: number;
 }
 
-/**
- * How much of outputs a model is shown: by its limits and the app's own bound alone. What is learned or asked for from
- * turn to turn is left out of it, so that what was sent once is sent again in the same bytes.
- */
+/** How much of outputs a model is shown. Depends on fixed limits only, so that what was sent once is sent again byte for byte. */
 export function outputBound(limits: ModelLimits, { threshold, maxInputTokens }: OverflowPolicy): OutputBound {
   const most = Math.min(usable(limits), threshold * maxInputTokens);
   return { one: Math.floor(OUTPUT_SHARE * most), step: Math.floor(STEP_SHARE * most) };
 }
 
-/**
- * Messages of which a model with a small window can read every one: outputs of tools that are too long for it lose their
- * middle. Nothing is stored; another model is shown more, or less. The same message and bound give the same bytes.
- */
+/** Messages cut to fit a small window: long tool outputs lose their middle. Stores nothing; same input, same bytes. */
 export class BoundOutputs {
   readonly #known = new WeakMap<ModelMessage, { readonly bound: OutputBound; readonly message: ModelMessage }>();
   readonly #originals = new WeakMap<ModelMessage, ModelMessage>();

@@ -225,11 +225,10 @@ function problemOf(text: string, before: number, after: number, usable: number):
 }
 
 /**
- * What is left out of a request that a provider has refused, when no summary of it can be had: what a summary would
- * cover, or, if that is not less than what was sent, all but the user's last message and the last step.
- * @param tight as little is kept as there can be.
+ * What to leave out of a refused request when no summary can be had: what a summary would cover, or, if that is not less than
+ * what was sent, all but the user's last message and the last step.
  * @param why there is no summary, for a person.
- * @returns where it is cut and what is stored; undefined when nothing would be shorter then.
+ * @returns undefined when nothing would make it shorter.
  */
 export function planTruncation(
   job: CompactionJob,

@@ -72,10 +72,7 @@ type Host = Pick<AgentHost, "sql" | "tx" | "clock" | "emit">;
 /** What is told of compactions, after it is stored. Must not throw. */
 type CompactionTold = (row: CompactionRow) => void;
 
-/**
- * Makes compactions: writes down that one is begun, gets a summary, and commits it only if the request becomes smaller
- * and fits. Whatever else happens, the row says why, and the conversation is as it was.
- */
+/** Makes compactions. One is committed only if the request shrinks and fits; otherwise its row says why, and nothing changes. */
 export class Compactor {
   readonly #host: Host;
   readonly #told: CompactionTold;
@@ -91,9 +88,8 @@ export class Compactor {
   }
 
   /**
-   * Whether a turn may be compacted for this reason (again). One that failed is not tried again in the same turn; one
-   * that was done may be followed by another when the turn has come further since, `max` times in all. Until then there
-   * are two at most for all reasons.
+   * Whether a turn may be compacted for this reason (again). Not after one that failed in the same turn. After one that
+   * was done the turn must have come further, and `max` is the most in all.
    */
   allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
     const rows = compactionsOfTurn(this.#host, turn.seq).filter(({ kind }) => kind === "summary");
@@ -112,9 +108,8 @@ export class Compactor {
   }
 
   /**
-   * Leaves out what a provider has refused, when the summary of it has failed in this turn. At most twice for one step: the
-   * second time only what cannot be spared is left. In one transaction: there is nothing to wait for. Never throws.
-   * @returns the row; undefined when nothing was done.
+   * Leaves out what a provider refused, when its summary has failed in this turn. At most twice per step: the second time only
+   * what cannot be spared stays. One transaction, never throws. @returns undefined when nothing was done.
    */
   truncate(job: CompactionJob): CompactionRow | undefined {
     const { turn } = job;
@@ -295,9 +290,8 @@ export class Compactor {
   }
 
   /**
-   * Takes back a compaction that is in effect; what was said since stays.
-   * @throws PerdureError `not_found`; `bad_state` when it is not the one in effect; `limit` when the conversation would
-   * not fit any more without it.
+   * Takes back the compaction in effect; what was said since stays.
+   * @throws PerdureError `not_found`; `bad_state` when it is not in effect; `limit` when the conversation would no longer fit.
    */
   undo(id: string, view: ContextView, measure: Measure): CompactionRow {
     const row = readCompaction(this.#host, id);

@@ -242,10 +242,7 @@ function cut(line: string): string {
   return line.slice(0, MAX_LABEL).replace(/[\uD800-\uDBFF]$/, "");
 }
 
-/**
- * Divides a whole number by weights into whole numbers that add up to it exactly: each gets its share rounded down, and
- * what is left goes to those who lost most by that. Without any weight, all get the same.
- */
+/** Splits a whole number by weights into whole numbers that add up to it (largest remainder). No weights: equal shares. */
 export function shares(weights: readonly number[], whole: number): number[] {
   const sum = weights.reduce((before, weight) => before + weight, 0);
   const exact = weights.map((weight) => (sum > 0 ? (weight / sum) * whole : whole / weights.length));

@@ -38,11 +38,11 @@ interface Piece {
 }
 
 /**
- * Where to cut: before a message of the user, with as much behind it as fits into `tail` tokens, and at least from the
- * user's last message on. When what came after that message is too much by itself, an answer is cut between two of its steps, and the
- * user's message is shown whole all the same. Never between a call and its result, and never after a call that waits.
+ * Where to cut: before a user's message, with as much behind it as fits into `tail` tokens, at least from the user's last message
+ * on. If what follows that message is too much by itself, the answer is cut between two steps, and the message is still shown
+ * whole. Never between a call and its result, never after a call that waits.
  * @param open the last message is an answer that is still being written.
- * @returns undefined when there is nothing that could be covered.
+ * @returns undefined when nothing could be covered.
  */
 export function findCut(
   view: ContextView,

@@ -1,10 +1,9 @@
 import type { ModelLimits } from "./model-limits.ts";
 
 /**
- * What well-known models take, in tokens, as of July 2026, at the company that makes them. Others
- * who host them may allow less, and a local server has the window that it was started with: add yours in front,
- * `{ ...defaultModelLimits, "ollama/*": { window: 32_768 } }`. Patterns that end in `*` are for what comes later in
- * the same family, and hold its smallest window.
+ * What well-known models take, in tokens, as of July 2026, at their makers. Other hosts may allow less, and a local server has
+ * the window it was started with: put yours in front, `{ ...defaultModelLimits, "ollama/*": { window: 32_768 } }`. Patterns that
+ * end in `*` cover later models of a family, with its smallest window.
  */
 export const defaultModelLimits: Readonly<Record<string, ModelLimits>> = {
   "claude-*": of(200_000),

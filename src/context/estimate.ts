@@ -11,10 +11,7 @@ const MESSAGE_FRAME_UNITS = 4;
 /** A call or a result as JSON, but for its name, its content and its id. */
 const CALL_FRAME_UNITS = 24;
 
-/**
- * The most tokens that a request may have, for reservations: a third more than the estimate, and each item rounded up.
- * @param factor what is known about the model (`learned.ts`). It can only make the reservation larger.
- */
+/** The most tokens a request may have, for reservations: a third above the estimate. `factor` (`learned.ts`) only adds. */
 export function reservedTokens(
   messages: readonly ModelMessage[],
   system: string,
@@ -48,9 +45,9 @@ function callFrames(content: ModelMessage["content"], count: CountText): number 
 }
 
 /**
- * About how many tokens a text or messages have, without asking a provider: by script (a token is about four characters
- * of English or code, one of Chinese, Japanese or Korean, two of other scripts), files by their kind and size, tool
- * calls and results by their text. Messages are looked at once; they must not be changed after that. Never throws.
+ * About how many tokens a text or messages have, without asking a provider: four characters each in English or code, one in
+ * Chinese, Japanese or Korean, two in other scripts; files by kind and size. Never throws. Remembers each message: do not change
+ * one after that.
  * @param factor corrects the estimate for a model that counts differently.
  */
 export function estimateTokens(content: string | readonly (UIMessage | ModelMessage)[], factor = 1): number {

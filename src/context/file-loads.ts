@@ -11,10 +11,7 @@ type Content = Exclude<ModelMessage["content"], string>[number];
 type Output = Extract<Content, { type: "tool-result" }>["output"];
 type OutputPart = Extract<Output, { type: "content" }>["value"][number];
 
-/**
- * The files that models cannot fetch themselves, for one attempt of a turn. One that cannot be loaded is not asked for
- * again in it: the model reads a text instead that says so, because a conversation must not end with an address that did.
- */
+/** Files that models cannot fetch themselves, for one attempt of a turn. One that fails is not retried: the model is told. */
 export class FileLoads {
   readonly #clock: Clock;
   readonly #failed: (url: string, error: PerdureError) => void;

@@ -74,10 +74,7 @@ interface Entry {
   used: readonly number[];
 }
 
-/**
- * How much each model's tokens differ from the estimate, learned from what its provider counts. One for each time that
- * an agent is in memory: it reads a model's row once, and writes it when the factor has moved, or those of kinds have.
- */
+/** How far each model's tokens differ from the estimate, learned from providers' counts. One instance per life of an agent. */
 export class LearnedFactors {
   readonly #db: Sql;
   readonly #rowOf: (model: string) => string;
@@ -193,9 +190,8 @@ function fromNumbers(kept: readonly number[]): KindFactors | undefined {
 }
 
 /**
- * What is known after a call: least squares over all calls, of which old ones count less. A growing conversation has
- * nearly the same mix in each request, so that a step along the last one alone would not tell kinds apart.
- * @param ratio tokens per unit of all that was sent.
+ * What is known after a call: least squares over all calls, old ones counting less. The last one alone could not tell kinds
+ * apart, since requests of a growing conversation have nearly the same mix. `ratio`: tokens per unit of all that was sent.
  */
 function correctKinds(
   { factors, spread }: KindFactors,

@@ -67,11 +67,7 @@ export function boundedOutputs(
   });
 }
 
-/**
- * What summaries stand for, newest first, each with what it made shorter.
- * @param rows the summary in effect and those that it took in.
- * @param factor what a unit is in tokens, for the model that is asked.
- */
+/** What summaries (the one in effect and those it took in) stand for, newest first. `factor`: tokens per unit for the model. */
 export function summarised(
   rows: readonly CompactionRow[],
   factor: number,

@@ -26,10 +26,9 @@ export function measureAll(messages: readonly UIMessage[], measure: Pick<Measure
 }
 
 /**
- * How long things are for a model whose tokens are `factor` units.
+ * How long things are for a model whose tokens are `factor` units, as counted by `count`.
  * @param fixedUnits of the instructions and the tools.
- * @param shown what is known of what the model reads; the rest is measured as it is stored.
- * @param count how long texts are for the model.
+ * @param shown what is known of what the model reads; the rest is measured as stored.
  */
 export function measureFor(
   factor: number,
@@ -51,10 +50,7 @@ export function measureFor(
   };
 }
 
-/**
- * What parts of stored messages weigh as the model reads them, where that is not what is stored: outputs that their tool
- * shows in its own way, and what is kept outside of its message. By ids, so that a message which is read again is known.
- */
+/** What parts of stored messages weigh where the model reads something else than is stored. By id, so it survives a reread. */
 class ShownUnits {
   readonly #messages = new Map<string, Map<string, number>>();
   readonly #count: CountText;
@@ -63,12 +59,7 @@ class ShownUnits {
     this.#count = count;
   }
 
-  /**
-   * Takes in one message.
-   * @param stored as a view shows it.
-   * @param whole the same with all that is kept elsewhere.
-   * @param converted what that becomes for the model.
-   */
+  /** Takes in a message: `stored` as a view shows it, `whole` with all that is kept elsewhere, `converted` for the model. */
   note(stored: UIMessage, whole: UIMessage, converted: readonly ModelMessage[]): void {
     const known = new Map<string, number>();
     for (const { content } of converted) {

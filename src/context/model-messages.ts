@@ -7,9 +7,8 @@ import { toolsFor } from "./cleared.ts";
 type Failed = (error: unknown) => void;
 
 /**
- * Stored messages as a model reads them. Each is converted by itself and remembered as long as it does not change, so
- * a turn costs what is new, and what was sent once is sent again in the same bytes. Calls without a result get one:
- * a provider refuses a conversation with one that has none.
+ * Stored messages as a model reads them. Each is converted once until it changes, so a turn costs what is new, and what was sent
+ * is sent again byte for byte. Calls without a result get one: providers refuse a conversation that lacks it.
  */
 export class ModelMessages {
   readonly #known = new WeakMap<UIMessage, ModelMessage[]>();
@@ -58,9 +57,8 @@ export class ModelMessages {
 }
 
 /**
- * One message as a model reads it. Left out is what is not said to it: data parts, empty texts, the budget's question.
- * Where a tool's `toModelOutput` throws, the model reads the outputs as they are stored: they may be older than the tool,
- * or cut, and would make every later turn fail.
+ * One message as a model reads it, without data parts, empty texts and the budget's question. If `toModelOutput` throws, the
+ * model reads the stored output: it may be older than the tool, or cut, and must not fail every later turn.
  */
 export async function toModelMessages(
   message: UIMessage,
@@ -83,10 +81,7 @@ function isQuestion(part: Part): boolean {
 
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 
-/**
- * A part as it can be given to a model. The AI SDK takes what a data URL holds for base64, marked so or not, and throws
- * when it is none: a file that is written out becomes base64, and one that cannot be read a text that says so.
- */
+/** A part fit for a model. The AI SDK reads any data URL as base64 and throws if it is not; an unreadable file becomes a text. */
 export function withReadableData(part: Part): Part {
   if (part.type !== "file" || !part.url?.startsWith("data:")) return part;
   const at = part.url.indexOf(",");

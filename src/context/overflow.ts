@@ -20,10 +20,7 @@ export interface ContextOverflow {
       };
   /** Start to summarise at 60 % while turns continue; none waits below 85 %. Default: true, unless `proactive` is false. */
   readonly background?: boolean;
-  /**
-   * When the last model call is this long ago, nothing of the conversation is cached by the provider any more, and old
-   * outputs of tools are cleared before the next turn. Default one hour; `Infinity`: never.
-   */
+  /** Idle time after which the provider's cache is gone, so old tool outputs are cleared. Default one hour; `Infinity`: never. */
   readonly coldAfterMs?: number;
 }
 

@@ -80,10 +80,9 @@ export function joined(first: PrunePlan | undefined, second: PrunePlan | undefin
 }
 
 /**
- * Old outputs of tools that could be left out, oldest first. Nothing of the user's last two turns, nor of the newest
- * 40,000 tokens of outputs before them, nor of pinned messages or tools that say `keep: "always"`; and nothing at all for
- * less than 20,000. In a small window, a third and a sixth of what may be sent. What counts is what the model reads of
- * an output. Stops at a summary, because a view does.
+ * Old tool outputs that could be left out, oldest first. Spared: the user's last two turns, the newest 40,000 tokens of outputs
+ * before them, pinned messages, tools with `keep: "always"`; and nothing is cleared for less than 20,000. (In a small window: a
+ * third and a sixth of what may be sent.) Counts what the model reads of an output. Stops at a summary, as a view does.
  */
 export function planPrune(
   view: ContextView,

@@ -25,10 +25,8 @@ interface Sections {
 }
 
 /**
- * A summary with what a model has written about it: each section that it wrote takes the place of the one with the same
- * heading, or is added; one under which it wrote {@link EMPTY} goes; all others, and those under which it wrote
- * {@link NO_CHANGE}, stay as they were, byte for byte. Text without headings is taken for what stands before the first one:
- * it replaces that, and no section.
+ * Merges what a model wrote into a summary: a section replaces the one with its heading or is added; {@link EMPTY} removes it;
+ * {@link NO_CHANGE}, or no mention, keeps it byte for byte. Text without headings replaces only what stands before the first one.
  * @param names of the sections that there should be, in their order.
  */
 export function patchSummary(prior: string | undefined, answer: string, names: readonly string[]): string {

@@ -23,9 +23,8 @@ const CALL_MARKS = /^\[(?=call of |end of call\b)/gm;
 const END_OF_CALL = "[end of call]";
 
 /**
- * A message as text for a model that summarises: who said it, its id, what was called with which input and what came of
- * it, files by their names. Long values lose their middle. Reasoning is left out: it was for the model that thought it.
- * @param parts of the message, or some of them.
+ * A message, or some of its `parts`, as text for a summary: who, id, calls with input and outcome, names of files. Long values
+ * lose their middle. Reasoning is left out: it was for the model that thought it.
  */
 export function serialiseMessage(
   message: Pick<UIMessage, "id" | "role" | "metadata">,

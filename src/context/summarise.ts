@@ -66,11 +66,10 @@ const WORDS_PER_TOKEN = 0.7;
 const TOO_SMALL = "The model that summarises cannot read what is to be summarised, not even in small pieces.";
 
 /**
- * Asks for a summary. What is too long for one request is read in several, each with the summary of those before: so
- * nothing is left out. If the model says itself that it was sent too much, it gets half of that from then on, as often as
- * it takes to see that it can read nothing. What is more than {@link MAX_PIECES} requests is shown shorter, then its middle is
- * left out, and the summary names it. One call for each request that is read, and none to polish: a summary that has
- * become too long is made shorter by the next one. If the model cannot be had, it fails: nothing is made up.
+ * Asks for a summary. What is too long for one request is read in several, each with the summary so far; a model that says it was
+ * sent too much gets half from then on, until it can read nothing. Beyond {@link MAX_PIECES} requests texts are shortened, then
+ * the middle is left out and the summary names it. No call polishes: the next summary shortens a long one. If the model fails, so
+ * does this.
  */
 export async function summarise(job: SummaryJob): Promise<Summary> {
   let { prior, room } = job;

@@ -19,10 +19,7 @@ export interface BackgroundOwner {
   failed(error: unknown): void;
 }
 
-/**
- * Summaries that are being made while turns go on, one for each session at most. In memory: a row says that it was begun.
- * Whatever becomes of them is handled here: nobody else waits for them, and a life that ends takes them along.
- */
+/** Summaries made while turns go on, at most one per session. In memory only (a row says it began); failures are handled here. */
 export class BackgroundWork {
   readonly #work = new Map<string, Work>();
   readonly #owner: BackgroundOwner;

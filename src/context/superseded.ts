@@ -31,10 +31,9 @@ interface Newest extends NewerCall {
 }
 
 /**
- * The outputs of a view for which newer ones stand, oldest first: each of an output's subjects, or what it is a piece of,
- * was looked at again in a later step by the same tool, and that was no failure. Calls of one step were made without
- * knowing of each other, so none of them stands for another. Never an output of a pinned message, nor one that a tool
- * keeps or a provider made.
+ * Outputs of a view that newer ones replace, oldest first: the same tool looked at all of an output's subjects, or at what it is
+ * a piece of, again in a later step, without failing. Calls of one step do not know of each other, so none replaces another.
+ * Never pinned messages, outputs that a tool keeps, or a provider's own.
  */
 export function findSuperseded(view: ContextView, rules: OutputRules): SupersededCall[] {
   const newest = new Map<string, Newest>();

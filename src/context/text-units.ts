@@ -18,10 +18,7 @@ const LETTER_FORMS = [0xfb00, 0xfe30] as const;
 const SMALL_FORMS = [0xfe50, 0xff00] as const;
 const SPECIALS = 0xfff0;
 
-/**
- * How long a text is, in units: {@link unitsOfText}, or a counter of the app (`token-counters.ts`). Never throws.
- * `data`: it is what a tool is called with or returns, or a schema.
- */
+/** A text's length in units: {@link unitsOfText} or the app's counter. Never throws. `data`: a tool's input, output or schema. */
 export type CountText = (text: string, as?: "data") => number;
 
 /** About how many tokens a text has, before anything is known about the model. Looks at each character once. */

@@ -29,9 +29,9 @@ export function callTokens({ input, output, cacheRead, cacheWrite }: Usage): Cal
 }
 
 /**
- * How much may be sent to a model, in tokens: its input limit if it has one, else what the answer leaves of the window.
- * The answer gets {@link RESERVED_OUTPUT_TOKENS} or more, but never more than half of the window.
- * @param reservedOutput the longest answer that is asked for; as the model's limit if not given.
+ * How many tokens may be sent to a model: its input limit, else what the answer leaves of the window. The answer gets at least
+ * {@link RESERVED_OUTPUT_TOKENS}, never more than half the window. `reservedOutput`: the longest answer asked for,
+ * by default the model's limit.
  */
 export function usable(limits: ModelLimits, reservedOutput?: number): number {
   const { window, input, output = 0 } = limits;
@@ -50,9 +50,8 @@ export type OverflowLimits =
     };
 
 /**
- * Whether a call has filled the window so far that another on top of it would not fit: all that went in, cached or not,
- * and all that came out, since it is sent the next time. What is no number counts as nothing, and a window of 0 is one
- * that nobody knows: nothing is too much for it.
+ * Whether a call filled the window so far that another on top would not fit: input (cached or not) and output, since that is sent
+ * next time. What is no number counts as nothing; a window of 0 is unknown and never full.
  */
 export function isOverflow(
   call: { readonly tokens: CallTokens; readonly reservedOutput?: number | undefined } & OverflowLimits,
@@ -71,10 +70,7 @@ interface RequestEstimate {
   readonly from: "usage" | "units";
 }
 
-/**
- * About how many tokens a request has. The provider counted all but its end when it answered the last call; only what
- * came after is estimated. Usage that says nothing, or what cannot be, is not trusted: then all of it is estimated.
- */
+/** About how many tokens a request has: the provider's last count, if it makes sense, plus an estimate of the rest. */
 export function estimateRequest({
   lastUsage,
   factor,

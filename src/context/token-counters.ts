@@ -3,9 +3,8 @@ import { type KindUnits, kindsOf } from "./learned.ts";
 import { type CountText, unitsOfText } from "./text-units.ts";
 
 /**
- * Counts the tokens of a text as a model does. Gets at most {@link MAX_PIECE} characters at a time. Must be quick, must
- * answer at once, and say the same of the same text. If it throws or says what is no number of tokens, texts are estimated
- * from then on.
+ * Counts a text's tokens as a model does, at most {@link MAX_PIECE} characters at a time. Must be quick, synchronous and give the
+ * same for the same text. If it throws or returns no valid count, texts are estimated from then on.
  */
 export type TextCounter = (text: string) => number;
 

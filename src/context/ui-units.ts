@@ -7,10 +7,7 @@ import { MESSAGE_UNITS, unitsOfCall, unitsOfResult } from "./units.ts";
 
 const known = new Remembered<UIMessage>();
 
-/**
- * What a stored message weighs when it is sent: as much as the messages that it becomes, unless a tool shows its output
- * to models in its own way. Looked at once: a message must not be changed after that.
- */
+/** What a stored message weighs when sent, unless a tool shows its output differently. Cached: do not change it after that. */
 export function unitsOfUIMessage(message: UIMessage, count: CountText = unitsOfText): number {
   return known.of(message, count, () => unitsOfUIParts(message.parts, undefined, count));
 }

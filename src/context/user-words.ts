@@ -5,8 +5,8 @@ import { spoken } from "./serialise.ts";
 import { unitsOfText } from "./text-units.ts";
 
 /**
- * What a user said in one message: its id and the text, as far as it is kept. An empty id: so many messages were said and
- * are not kept. With `answer`, what the assistant said there that nobody could guess, a sentence on each line.
+ * What a user said in one message, as far as it is kept. An empty id counts messages that are not kept. `answer`: what the
+ * assistant said there that nobody could guess, one sentence per line.
  */
 export type SaidWords = readonly [id: string, text: string, by?: "answer"];
 
@@ -80,9 +80,8 @@ function keySpans(text: string, count = Number.POSITIVE_INFINITY): Span[] {
 }
 
 /**
- * Two lists as one, each message once; of an answer that is covered piece by piece, all of them. When it is too much,
- * what lies between the first message and the newest loses all but its sentences that matter, then all but the one that
- * says most, then that, then goes.
+ * Merges two lists, each message once; all pieces of an answer that is covered piece by piece. When too long, what lies between
+ * the first and the newest message shrinks to sentences that matter, then to the best one, then goes.
  */
 export function joinWords(older: readonly SaidWords[], newer: readonly SaidWords[]): SaidWords[] {
   const known = new Map<string, SaidWords>();
@@ -171,9 +170,8 @@ function answerLines(answers: readonly (readonly [string, readonly KeySentence[]
 }
 
 /**
- * Sentences that should not be lost in the order in which they have room: one of each message before any has two; first
- * those in which more than one thing cannot be guessed, and of these the newest, since it may replace what was said before.
- * @param keys of each message, oldest first, those that say most first.
+ * The order in which sentences get room: one of each message before any has two; first those with several things that cannot be
+ * guessed, newest first, since it may replace what was said before. `keys`: oldest message first, best sentences first.
  */
 function inRounds(keys: readonly (readonly KeySentence[])[]): { readonly at: number; readonly key: KeySentence }[] {
   const all = keys.flatMap((list, at) => list.map((key, round) => ({ at, key, round })));
@@ -182,9 +180,9 @@ function inRounds(keys: readonly (readonly KeySentence[])[]): { readonly at: num
 }
 
 /**
- * What the user said: all of the first message and of the newest unless they are long; short sentences that should
- * not be lost; short messages; the first words of each other message; longer sentences of that kind; then more and more of
- * all messages. Of all kinds the newest first, but for sentences, of which those with more than one such thing come first.
+ * What the user said, in order of room: the first message and the newest, unless long; short sentences that should not be lost;
+ * short messages; first words of all others; longer such sentences; then ever more of all. Newest first, except that sentences
+ * with several such things go before others.
  */
 function userLines(
   words: readonly SaidWords[],

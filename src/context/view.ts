@@ -58,10 +58,7 @@ export function callKey(seq: number, toolCallId: string): string {
   return `${seq} ${toolCallId}`;
 }
 
-/**
- * Reads what the model is shown, which is all that no compaction covers. Costs that, however long the conversation is: to
- * leave out what is too much is not decided here, but by a compaction that says so.
- */
+/** Reads what the model is shown: all that no compaction covers. Costs that, however long the conversation is. */
 export class ContextReader {
   readonly #db: Sql & DamageTeller;
   readonly #pinned = new Map<number, { readonly body: string; readonly message: UIMessage }>();
@@ -72,8 +69,7 @@ export class ContextReader {
   }
 
   /**
-   * The view of a path. Stops at the first message that a compaction covers, and asks for no more.
-   * @param up the path, newest first.
+   * The view of a path (`up`, newest first). Stops at the first covered message and reads no further.
    * @param session whose loaded texts they are.
    * @param through read on through what was left out without a summary.
    */
@@ -109,8 +105,8 @@ export class ContextReader {
   }
 
   /**
-   * The view of a path as it would be if nothing had been left out only because there was no summary of it: what a
-   * summary is made of. What is deleted since cannot be summarised any more: then it is what is shown.
+   * A path's view including what was left out only for lack of a summary: what a summary is made of. If some of that was
+   * deleted since, the view as it is shown.
    */
   whole(up: () => Iterable<PathNode>, session: string): ContextView {
     const shown = this.read(up(), session);
@@ -247,10 +243,9 @@ function hasOutput(part: Part, call: string): boolean {
 const SUMMARY_ID = "compaction-";
 
 /**
- * The conversation as the model reads it: the summary with the state that code carried over, as one message of the user;
- * pinned messages that it covers, whole but for their reasoning, which belongs to a context that is gone; then what it
- * does not cover, as it was said. The same view gives the same messages, and between compactions they only grow at the
- * end. Messages that are shown as they are stored are the same objects.
+ * The conversation as the model reads it: the summary and carried-over state as one user message; pinned messages that it covers,
+ * without reasoning, which belongs to a context that is gone; then the rest as it was said. Deterministic, and between
+ * compactions it only grows at the end. Messages shown as stored are the same objects.
  */
 export function project(view: ContextView): UIMessage[] {
   const messages = view.pinned.map(shownWhole);

@@ -51,8 +51,7 @@ export type Origin = Socket | undefined;
  * - `merge`: like `latest`, and the messages that waited become one.
  * - `drop`: it is refused, and nothing is stored.
  * - `debounce`: like `latest`, after a pause in which nothing more was sent.
- * - `steer`: the turn that runs takes it in before its next step. If there is no such step it gets its own turn, after
- *   the others. An `AIChatAgent` runs its steps itself, so there it is always the latter: the same as `queue`.
+ * - `steer`: the running turn takes it in before its next step; without one it is as `queue`, as it always is for `AIChatAgent`.
  */
 export type MessageConcurrency =
   | "queue"
@@ -114,10 +113,7 @@ export interface ChatRecoveryOptions {
   readonly continue?: boolean;
 }
 
-/**
- * Bounds for carrying on turns that were cut off. They are counted per turn and stored before each try. Those on tries in
- * all and on age are never reset; those on progress are, by anything new that was stored of the answer.
- */
+/** Bounds for carrying on cut turns, stored before each try. Any new part of the answer resets those on progress, no others. */
 export interface ChatRecoveryConfig {
   /** Default 10. */
   readonly maxAttempts?: number;
@@ -206,10 +202,9 @@ export interface TurnAgent {
 }
 
 /**
- * What the app says about turns that run step by step: the class that it writes. All of it is read or called when it is
- * needed, as the agent and in that turn. Hooks may be slow; one that throws ends the turn with that error, but for
- * `beforeToolCall`, which fails the call that it is asked about, for `afterToolCall`, which withholds its result, and for
- * those that only watch. Around a crash one that watches may be called twice for the same thing, or not at all.
+ * What the app says about turns that run step by step, read or called when needed. Hooks may be slow; one that throws ends the
+ * turn, except `beforeToolCall` (fails that call), `afterToolCall` (withholds the result) and those that only watch. Around a
+ * crash a watching hook may be called twice for the same thing, or not at all.
  */
 export interface StepPolicy extends TurnPolicy, ChannelHooks {
   readonly sendReasoning: boolean;

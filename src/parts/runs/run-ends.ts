@@ -3,9 +3,7 @@ import { type Clock, sleep } from "../../base/time.ts";
 import type { AgentRunEnd, AgentRunStatus } from "../../store/agent-run.ts";
 import type { AgentToolRunInspection, AgentToolTerminalStatus } from "./types.ts";
 
-/*
- * Ends of a run: that of its child, and those that the parent gives it because the child cannot.
- */
+/* Ends of a run: that of its child, and those that the parent gives it because the child cannot. */
 
 /**
  * A run as its parent sees it:

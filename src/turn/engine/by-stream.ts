@@ -34,10 +34,8 @@ export interface SourceChunk {
 }
 
 /**
- * The chunks of an answer. Ends early when `signal` aborts, also if the producer does not listen to it. Chunks
- * without the fields that their type needs are passed over; calls may lack their ids.
- * @throws what the producer throws; PerdureError `bad_input` when a Response is an HTTP error, `bad_config` when the answer
- * is nothing that can be read.
+ * The chunks of an answer. Ends early when `signal` aborts, even if the producer ignores it. Skips malformed chunks.
+ * @throws what the producer throws; PerdureError `bad_input` for an HTTP error, `bad_config` for an answer that cannot be read.
  */
 export async function* readAnswer(
   answer: ChatAnswer,

@@ -18,11 +18,7 @@ export interface CallIdSource {
   isTakenElsewhere(id: string): boolean;
 }
 
-/**
- * An id for a new call: the one that it was given if no other call of the agent has it, else that with something behind it.
- * Some providers leave ids out, or count their calls from zero in every response.
- * @param isTaken what else must not be used.
- */
+/** A call id that nothing else of the agent has, nor `isTaken`: some providers omit ids, or count from zero in each response. */
 export function freeCallId(
   source: CallIdSource,
   given: string,

@@ -34,10 +34,7 @@ import { Turn } from "./turn.ts";
 import type { ChatTurnOptions } from "../step/config.ts";
 import { unlessAborted } from "../../base/abort.ts";
 
-/**
- * How long a turn that goes on with an answer is not offered to clients while it has brought nothing. The public hook
- * is better at going on with a stream that has begun, and the tool that was approved mostly has its result by then.
- */
+/** How long a silent continuation is hidden from clients: the public hook is better at joining a stream that has begun. */
 const HOLD_BACK_MS = 100;
 
 /** Those that a conversation is one of. */
@@ -113,11 +110,7 @@ export class Conversation {
     return this.turn;
   }
 
-  /**
-   * Makes the conversation ready for the first attempt of a turn: what it brings along comes, what it replaces stands aside,
-   * and what it goes on with is named, so that every later attempt means the same. In the caller's transaction.
-   * @returns whether the conversation changed.
-   */
+  /** Readies a turn's first attempt, so that later ones mean the same. In the caller's transaction. @returns if it changed. */
   #takePlace(turn: TurnRow): boolean {
     const host = this.#host;
     const transcript = this.#transcript;
@@ -315,9 +308,8 @@ export class Conversation {
   // The end
 
   /**
-   * Stores the end of a turn: the answer, the end of its log and the outcome are one commit. A turn that was
-   * cleared away writes nothing. The log of a failed turn stays until the next request, so that a client that
-   * comes back sees what there was, and the error.
+   * Stores the end of a turn: answer, end of log and outcome in one commit. A cleared turn writes nothing. The log of a failed
+   * turn stays until the next request, so that a client that comes back sees what there was, and the error.
    * @returns turns that became needless and ended with it.
    */
   #finish(turn: Turn, end: TurnEnd): readonly TurnRow[] {
@@ -363,10 +355,9 @@ export class Conversation {
   }
 
   /**
-   * For a turn whose end cannot be stored: stores that it failed, with as much of the answer as clients have seen if
-   * there is room for it, else with what is stored of it. It must not be tried again: that would be paid for again, and
-   * fail again. Its calls have an end in any case: nobody will run them, and who answers one would wait for the others.
-   * @returns false when nothing at all can be stored.
+   * For a turn whose end cannot be stored: stores that it failed, with what clients have seen if there is room, else with what is
+   * stored. It must not be tried again: that would cost again and fail again. Its calls get an end, or whoever answers one would
+   * wait for the others. @returns false when nothing at all can be stored.
    */
   #abandon(turn: Turn, error: string): boolean {
     const host = this.#host;

@@ -22,10 +22,7 @@ const STORE_RETRY_MS = 5_000;
 /** What an agent brings to its conversations. */
 export type AgentSide = Pick<Engine, "policy" | "silent" | "agent" | "answerer" | "facts">;
 
-/**
- * The conversations of an agent and the turns that make them. Every way to start a turn puts a row into the inbox and ends
- * in {@link Conversations.pump}, which decides what starts; what happens to a turn from there on is in {@link Conversation}.
- */
+/** An agent's conversations. Every way to start a turn adds an inbox row and calls {@link Conversations.pump}, which decides. */
 export class Conversations implements Conversing, Work {
   readonly host: AgentHost;
   readonly policy: TurnPolicy;

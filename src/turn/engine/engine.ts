@@ -10,10 +10,7 @@ import type { LoggedChunk } from "./stream-log.ts";
 import type { Turn } from "./turn.ts";
 import type { ChatTurnOptions } from "../step/config.ts";
 
-/*
- * What the parts of a turn know of each other: its way in, its life and its steps see the whole as an `Engine`. Commands go
- * down; facts come back by `TurnFacts`, inside of the commit, and by `TurnOutput`, after it.
- */
+/* How a turn's parts see each other. Commands go down; facts return by `TurnFacts` in the commit, by `TurnOutput` after it. */
 
 /** The conversations of an agent and the turns that run in them. */
 export interface Engine {

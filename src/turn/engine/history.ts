@@ -5,9 +5,8 @@ import { begunTurns, messageIdsOf, type TurnRow, turnsBehind } from "../../store
 /*
  * Where messages stand
  *
- * A message is stored when it is accepted, so that every client sees it. Until its turn starts it waits behind
- * whatever is said before: the answer under way is put in front of it, and the model that writes that answer does
- * not see it. So each turn reads a conversation that ends with what it is to answer. What code submits is stored
+ * A message is stored when accepted, so that every client sees it. Until its turn starts it stays behind the answer under way,
+ * whose model does not see it: each turn reads a conversation that ends with what it is to answer. What code submits is stored
  * elsewhere until then.
  */
 

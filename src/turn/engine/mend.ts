@@ -10,10 +10,7 @@ import { CallBook } from "../../tool/call-book.ts";
 import type { Engine } from "./engine.ts";
 import { waitingMessages } from "./history.ts";
 
-/*
- * What becomes of a conversation beside what is said in it: calls that nobody will answer get an end, messages stand aside,
- * are trimmed or have another name, and all of it is forgotten.
- */
+/* Beside what is said: calls that nobody will answer get an end, messages stand aside, are trimmed, renamed or forgotten. */
 
 /** How many tool calls that have their last word are remembered, with who approved them. */
 const KEPT_CALLS = 500;
@@ -22,9 +19,8 @@ const KEPT_CALLS = 500;
 export const NOT_BEGUN_TEXT = "The call was approved, but the conversation went on before it began. It did not run.";
 
 /**
- * Gives the calls of the last answer an end that nobody will answer any more, because a new message was sent instead:
- * the provider would refuse the conversation with them. Everyone is told. In a fork, the answer that both have stays as
- * it is: who reads the conversation is given ends in their places.
+ * Ends open calls of the last answer when a new message came instead: a provider would refuse them. Everyone is told. An answer
+ * that a fork shares stays as it is: its readers are given ends in their places.
  */
 export function repairLast(all: Engine, session: string): void {
   dropApproved(all, session);
@@ -90,9 +86,8 @@ export function repairsOf({ agent }: Pick<Engine, "agent">): RepairOptions {
 }
 
 /**
- * Takes messages out of a conversation because something else is said instead: they stay as a branch of their own. What
- * the newest answer among them waits for is waited for no longer; its calls have an end, as they have when somebody
- * simply goes on. In the caller's transaction.
+ * Takes messages out of a conversation because something else is said instead; they stay as a branch. Open calls of the newest
+ * answer among them are ended. In the caller's transaction.
  */
 export function setAside(all: Engine, session: string, ids: readonly string[]): void {
   if (ids.length === 0) return;
@@ -109,10 +104,7 @@ export function setAside(all: Engine, session: string, ids: readonly string[]): 
   transcript.setAside(new Set(ids));
 }
 
-/**
- * Deletes the oldest messages of a session beyond the app's limit, in the caller's transaction. What waits for its answer and the
- * answer under way stay as long as they are needed: without them a turn would answer something else, or nothing.
- */
+/** Deletes a session's oldest messages beyond the app's limit, but nothing a turn still needs. In the caller's transaction. */
 export function trimTranscript(all: Engine, session: string): void {
   all.transcripts.of(session).trim(() => {
     const answers = all.turns.filter(({ cutBy }) => cutBy !== "cleared").map(({ builder }) => builder.id);
@@ -120,10 +112,7 @@ export function trimTranscript(all: Engine, session: string): void {
   });
 }
 
-/**
- * A message was edited in a session, and has its id there; the older version, which other sessions may show, has
- * another one now. What waits there means that one. In the caller's transaction; clients are told when it is committed.
- */
+/** An edit gave the older version a new id: what waits for it in other sessions follows. In the caller's transaction. */
 export function renamed(
   { host, output }: Pick<Engine, "host" | "output">,
   session: string,
@@ -170,10 +159,7 @@ export function forgetSession(all: Engine, sessions: ReadonlySet<string>): void 
   new CallBook(host).forgetLost();
 }
 
-/**
- * The conversation of a session as the app and the model see it, oldest first: an answer that has only begun is not in it,
- * and while a turn runs, neither is what waits for a turn of its own.
- */
+/** A session as the app and the model see it, oldest first: no answer that has only begun, nor, during a turn, what waits. */
 export function messagesIn(all: Engine, session: string): UIMessage[] {
   const transcript = all.transcripts.of(session);
   const turn = all.turnIn(session);

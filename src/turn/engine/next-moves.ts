@@ -71,10 +71,7 @@ export function nextMoves(open: readonly TurnRow[], facts: MoveFacts): NextMoves
   return { settle, start: fitting(open, ordered, facts), until };
 }
 
-/**
- * Ids of turns that may have ended the lives in which they ran: each goes on alone. Attempts are counted before they begin,
- * so a turn that ends the process would use up those of every turn beside it. @param open as an earlier life has left them
- */
+/** Turns of an earlier life that may have killed it: each goes on alone, or it would use up the attempts of its neighbours. */
 export function suspects(open: readonly TurnRow[]): Set<string> {
   return new Set(open.filter((turn) => isCut(turn) && turn.attempts >= SUSPECT_ATTEMPTS).map(({ id }) => id));
 }

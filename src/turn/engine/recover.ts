@@ -154,9 +154,8 @@ export function cutTurn(all: Engine, session: string): Turn | undefined {
 }
 
 /**
- * Whether the cut came while somebody else was to act: an approval was asked for, or the step was over and calls
- * are left, which are then the client's to run, or a later turn's if they were approved. A call in a step that was not over
- * was running here.
+ * Whether the cut came while somebody else was to act: an approval was open, or the step was over with calls left for the client,
+ * or, if approved, for a later turn. A call in a step that was not over was running here.
  */
 function waitsForAnswer({ builder, leftAt, message }: Turn): boolean {
   const stepOver = leftAt === "finish-step";

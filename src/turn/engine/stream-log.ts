@@ -2,9 +2,8 @@ import type { AgentHost, WriteLevel } from "../../port.ts";
 import { appendChunks, countChunks, readChunks } from "../../store/stream.ts";
 
 /**
- * At most one commit per window, so that an answer costs few writes: each writes a page of the disk at least. The window
- * grows with the stream, to a part of the time that it has taken so far: the first words come at once, and nobody reads
- * so fast that the later ones could be late.
+ * At most one commit per window, since each writes at least a page. The window grows with the stream: first words come at once,
+ * and nobody reads fast enough to notice later ones.
  */
 const WINDOW_PART = 16;
 const MAX_WINDOW_MS = 100;
@@ -18,10 +17,7 @@ export interface LoggedChunk {
   readonly seq: number | undefined;
 }
 
-/**
- * The log of one stream: chunks are committed, several at a time, and only then handed on. What was handed on
- * can therefore be read again, by number, until the turn is settled and the log deleted with it.
- */
+/** A stream's log: chunks are committed before they are handed on, and can be read again by number until the turn settles. */
 export class StreamLog {
   readonly #host: AgentHost;
   readonly #turn: number;

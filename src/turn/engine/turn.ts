@@ -48,9 +48,8 @@ const FACTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * How far an attempt is: clients cannot take its stream yet, or can; or it was cut. `stopped`: for good. `stalled`: no chunk
- * came for too long, the turn goes on. `cleared`: its conversation is gone, nothing of it may be written any more. `halted`:
- * this life is over.
+ * How far an attempt is. `stopped`: for good. `stalled`: no chunk for too long, the turn goes on. `cleared`: its conversation is
+ * gone, write nothing. `halted`: this life is over.
  */
 type TurnState =
   | { readonly at: "silent" | "streaming" }
@@ -72,10 +71,7 @@ interface TurnSurroundings {
   readonly origins: ReadonlyMap<string, Origin>;
 }
 
-/**
- * A turn that is running: the answer being built, its log, and its abort. What enters by {@link Turn.take}
- * is admitted, folded into the answer, committed to the log and sent, in this order.
- */
+/** A running turn. What enters by {@link Turn.take} is admitted, folded into the answer, logged and sent, in this order. */
 export class Turn {
   readonly row: TurnRow;
   readonly origin: Origin;
@@ -264,10 +260,7 @@ export class Turn {
     return true;
   }
 
-  /**
-   * Applies what was kept, if the step is over. Until then it could not be told whether a call is the server's, which may run
-   * it, or a client's. Where the server gave it a result, what the client said is refused.
-   */
+  /** Applies held answers once the step is over and shows whose call it is. A result of the server refuses the client's. */
   releaseHeld(): void {
     if (this.#stepOpen || this.#held.size === 0) return;
     const held = [...this.#held.values()];
@@ -323,8 +316,8 @@ export class Turn {
   }
 
   /**
-   * Stores the answer as it is when the log is flushed next. What a continuation adds is in the log alone until its end: a
-   * page that comes meanwhile can go on only with the message as it was before.
+   * Stores the answer at the next flush. What a continuation adds is otherwise in the log alone until its end, and a page that
+   * comes meanwhile can go on only with the message as it was before.
    */
   #saveSoon(): void {
     if (!this.#named && !this.continuation) this.#name();
@@ -420,16 +413,12 @@ function openAnswer(transcript: Transcript, row: TurnRow): MessageBuilder {
 /*
  * Carrying on a stream that was cut
  *
- * The log of the stream is the truth: clients have seen it, and will be given it again. So a second attempt
- * does not start a stream of its own; its chunks are fitted behind those of the first. What was open is closed
- * or gone on with: a text goes on in the same part, a reasoning ends, a tool call without a result gets the
- * error that it was interrupted. What the second attempt repeats (the start of the message) is left out.
+ * The log is the truth: clients have seen it. A second attempt starts no stream of its own; its chunks are fitted behind those of
+ * the first. An open text goes on in the same part, reasoning ends, a tool call without a result gets the error that it was
+ * interrupted, and a repeated start of the message is left out.
  */
 
-/**
- * Chunks that close what a cut stream left open, so that nothing of it hangs. An open text is left to go on.
- * @param replaced is told of a call that another part stands for: a stream can only give the call an error.
- */
+/** Chunks that close a cut stream, except open text. `replaced`: is told of calls that another part stands for. */
 export function closingChunks(
   builder: MessageBuilder,
   options: RepairOptions = {},

@@ -37,9 +37,8 @@ import { PerdureError } from "../../base/error.ts";
 /*
  * The way into a turn
  *
- * Whatever asks for a turn, a client's request, code, a task, a run, an answer to a call, ends here. What it says and the turn
- * that answers it are one commit, and so is where the turn stands among those that wait: nobody else gives a turn its first
- * place. What is known already is for each caller to say, since each knows it by another name: a request id, a key, a call.
+ * Whatever asks for a turn ends here. What it says, the turn that answers and its place among those that wait are one commit.
+ * Recognising a repeat is each caller's task, since each knows it by another name: a request id, a key, a call.
  */
 
 /** How many ended turns of a session are remembered, so that late questions for them can be answered. */
@@ -85,9 +84,9 @@ interface ClientChange {
 }
 
 /**
- * Accepts a turn: in one commit, also inside of a caller's. When that is committed, those who listen are told and the turn
- * may start. @returns undefined for a client's message that is turned away: nothing has changed then.
- * @throws PerdureError `limit` for one turn of code too many; what storing throws. Nothing has changed then either.
+ * Accepts a turn in one commit, or in the caller's; after it listeners are told and the turn may start. @returns undefined for a
+ * client's message that is turned away. @throws PerdureError `limit` for one turn of code too many; what storing throws. Nothing
+ * has changed in either case.
  */
 export function accept(all: Engine, wish: TurnInput & { readonly input: CodeInput }): TurnRow;
 export function accept(all: Engine, wish: TurnInput): TurnRow | undefined;
@@ -172,8 +171,8 @@ export function acceptRepeated(all: Engine, id: string, session: string, asks: r
 }
 
 /**
- * Asks for a turn that goes on with the last answer. @returns undefined when the last message is no answer, or one that another
- * branch or session has gone on from: what those read must not change.
+ * Asks for a turn that goes on with the last answer. @returns undefined when there is none, or when another branch or session
+ * went on from it: what those read must not change.
  */
 export function acceptMore(all: Engine, wish: Omit<TurnInput, "input">): TurnRow | undefined {
   const transcript = all.transcripts.of(wish.session);
@@ -343,9 +342,9 @@ function goTo({ host }: Engine, transcript: Transcript, id: string | undefined):
 }
 
 /**
- * Makes the messages of turns that were waiting part of the newest one, so that the model reads one message. What was
- * answered, or is for one of the `others` to answer, is not touched, also if a client counts it among what it asks; nor
- * is what somebody else wrote: nobody is given another one's words. @returns whether there were any.
+ * Merges messages of waiting turns into the newest one, so that the model reads one. Leaves alone what was answered, what one of
+ * the `others` is to answer even if a client counts it among its own, and what somebody else wrote. @returns whether there were
+ * any.
  */
 export function mergeWaiting(
   transcript: Transcript,
@@ -369,9 +368,9 @@ export function mergeWaiting(
 // Where a turn stands among those that wait
 
 /**
- * What code has handed in joins the conversation when its turn starts, so nobody who asks for another answer has seen it: it
- * stays behind that answer. Only such turns give way, and only those behind the turn that gives the first answer, if that
- * one waits too: all others keep their order, and with it what is theirs to answer.
+ * Moves turns of code behind a new first answer: their messages join the conversation at their start, so nobody who asks for
+ * another answer has seen them. Only such turns, and only those behind the turn that gives the first answer, if it waits; others
+ * keep their order.
  */
 function passSubmissions(db: Sql, turn: TurnRow): void {
   const waiting = openIn(db, turn.session).filter(isWaiting);
@@ -383,9 +382,8 @@ function passSubmissions(db: Sql, turn: TurnRow): void {
 }
 
 /**
- * Something is said behind calls that were approved and have yet to begin: the turn that runs them keeps its place before
- * it. Whoever said yes was told that it counts. Not while other questions of the same answer are open: who goes on without
- * an answer to them ends them all. Calls that have a result need no turn of their own: the next one reads it.
+ * Keeps the turn that runs approved calls before what is said after them: whoever said yes was told that it counts. Not while
+ * other questions of that answer are open, since going on ends them all. Calls with a result need no turn: the next one reads it.
  */
 function runApprovedFirst(all: Engine, session: string): void {
   const { host, transcripts } = all;
@@ -414,9 +412,9 @@ function takePlaces(db: Sql, turns: readonly TurnRow[]): void {
 const COMPARED = 200;
 
 /**
- * Merges messages of server code into the conversation, and names the session after them. @returns those that were there
- * before and have changed.
- * @param identity who wrote those of the user, as it is stored; undefined: nobody knows, or it stays as it was.
+ * Merges messages of server code into the conversation, and names the session after them. @returns those that existed and
+ * changed.
+ * @param identity who wrote those of the user, as stored; undefined: unknown, or unchanged.
  */
 export function say(
   all: Engine,

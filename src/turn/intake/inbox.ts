@@ -20,9 +20,8 @@ import type { Engine } from "../engine/engine.ts";
 /*
  * The inbox
  *
- * What was accepted and has not started can still be changed. Each function here reads and writes in one synchronous
- * section, as the start of a turn does, so one of them is first and the other one sees it: an answer never reads half
- * of an edit, and what was withdrawn is never answered.
+ * What was accepted and has not started can be changed. Each function reads and writes in one synchronous section, as the start
+ * of a turn does: an answer never reads half an edit, and what was withdrawn is never answered.
  */
 
 /** Input that waits for its start. */
@@ -114,12 +113,11 @@ export function listInbox(all: Engine): InboxItem[] {
 }
 
 /**
- * Changes a message that waits; if the item has several, its last one. A text takes the place of the texts in it and
- * leaves its files; parts take the place of all.
- * @param identity whose words these are, as it is stored: the turn is for them from now on. Undefined: as before.
- * @throws PerdureError `bad_input` or `too_large` when a user's message cannot be so, `bad_state` when the item has no
- * message. Nothing
- * has changed then.
+ * Changes a message that waits; if the item has several, its last one. A text replaces its texts and leaves its files; parts
+ * replace all.
+ * @param identity whose words these are, as stored: the turn is theirs from now on. Undefined: as before.
+ * @throws PerdureError `bad_input` or `too_large` for a bad message, `bad_state` when the item has none. Nothing has changed
+ * then.
  */
 export function editInbox(
   all: Engine,
@@ -152,10 +150,7 @@ export function editInbox(
   return "edited";
 }
 
-/**
- * Lets an item run before another one, or after all with null. The messages of the conversation that wait stand in the
- * new order. `started` and `not_found` may be about either of the two; nothing has changed then.
- */
+/** Moves an item before another, or to the end with null. `started` and `not_found`, about either one, change nothing. */
 export function moveInbox(all: Engine, requestId: string, before: string | null): "moved" | NotWaiting {
   const found = find(all, requestId);
   if (typeof found === "string") return found;

@@ -20,9 +20,9 @@ interface AnswerRefusal {
 export type JudgedAnswer = { readonly answer: ToolAnswer } | { readonly refusal: AnswerRefusal };
 
 /**
- * Judges an answer of somebody outside (whether a person must be asked at all is `ToolRunner.judge`'s to say): whether it is about what is open, whether such an answer may come from outside at
- * all, and whether the app lets this person give it. It is bound to what was judged: one that was allowed holds for no later
- * question of the same call. Refused, the call stays as it is, everybody is shown it again, and an event tells of it.
+ * Judges an answer from outside: is it about what is open, may it come from outside, does the app let this person give it.
+ * (Whether to ask at all is up to `ToolRunner.judge`.) What is allowed holds for no later question of the same call. When
+ * refused, the call stays as it is, everybody is shown it again, and an event tells of it.
  */
 export function judgeAnswer(all: Engine, given: ToolAnswer): JudgedAnswer | Promise<JudgedAnswer> {
   const now = findAsked(all, given);

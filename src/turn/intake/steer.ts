@@ -9,10 +9,9 @@ import { waitingInput } from "./inbox.ts";
 /*
  * Steering
  *
- * With the policy `steer` a message that is sent while a turn runs is accepted like any other, as a turn of its own
- * that waits, and is marked. Between two steps the running turn takes what is marked: in one commit the waiting turn
- * ends with a receipt, its message becomes a part of the answer, and the model call that will read it is noted. So a
- * message that was taken was in a request, and one that was not is simply the next turn.
+ * With the policy `steer`, a message sent while a turn runs is accepted as a waiting turn of its own, and marked. Between two
+ * steps the running turn takes what is marked: in one commit the waiting turn ends with a receipt, its message joins the answer,
+ * and the model call that will read it is noted. So what was taken was in a request, and what was not is simply the next turn.
  */
 
 /** A message that the running turn may take. A turn that brings several messages is here once for each. */
@@ -44,11 +43,10 @@ export function waitingSteers(all: Engine, { row, cutBy }: Turn): readonly Steer
 }
 
 /**
- * Takes every message that waits to be taken into the answer of `active`: their turns end with the receipt. Call it in
- * the transaction that reserves the model call of the receipt, give the chunks to {@link Turn.take} and flush the
- * log in the same one, which is `all.commit`, because the conversation changes; then build the request from the answer,
- * so that what was taken is in it. After the commit call {@link closeSteers}.
- * @returns the chunks that put the messages into the answer; none when nothing waits.
+ * Takes every marked message into the answer of `active`; their turns end with the receipt. Call it in the transaction
+ * (`all.commit`) that reserves the receipt's model call, give the chunks to {@link Turn.take} and flush the log there; then build
+ * the request from the answer. After the commit call {@link closeSteers}.
+ * @returns the chunks that put the messages into the answer.
  */
 export function takeSteers(all: Engine, active: Turn, receipt: SteerReceipt): UIMessageChunk[] {
   const { host } = all;
@@ -69,10 +67,7 @@ export function takeSteers(all: Engine, active: Turn, receipt: SteerReceipt): UI
   return steers.map(({ message }) => toChunk(message));
 }
 
-/**
- * Tells everyone that messages were taken, and those who wait for their turns that these have ended. Call it after the
- * commit with the turns that {@link waitingSteers} named before it; what was not taken is passed over.
- */
+/** Tells everyone what was taken. Call it after the commit, with the turns {@link waitingSteers} named before it. */
 export function closeSteers(all: Engine, turns: readonly TurnRow[]): void {
   for (const id of new Set(turns.map((turn) => turn.id))) {
     const row = readTurn(all.host, id);

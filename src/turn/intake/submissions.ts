@@ -71,11 +71,10 @@ export interface Submission {
 }
 
 /**
- * Accepts messages and a turn that answers them, in one commit, also inside of a caller's, and does not wait. The messages
- * join the conversation when the turn starts. The same key or id again means the first one, if roles and parts are the same;
- * ids of messages and metadata may differ, since callers that try again make new ones.
- * @throws PerdureError `bad_input` for messages that are none, `too_large`, `conflict` for a key or id that stands for something
- * else. Nothing has changed then.
+ * Accepts messages and the turn that answers them, in one commit or the caller's, and does not wait. The messages join the
+ * conversation when the turn starts. The same key or id again means the first one, if roles and parts are the same; message ids
+ * and metadata may differ, since retries make new ones.
+ * @throws PerdureError `bad_input`, `too_large`, or `conflict` for a key or id of something else. Nothing has changed then.
  */
 export function submitMessages(all: Engine, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
   const { host } = all;
@@ -126,10 +125,7 @@ export function listSubmissions(
   return listSubmissionRows(host, typeof status === "string" ? [status] : status, limit).map(toSubmission);
 }
 
-/**
- * Stops a submission for good, whether it runs or waits; `reason` is kept with it. The wish is stored before anything
- * else, so it holds whatever becomes of the process. @returns false when it is unknown or has ended.
- */
+/** Stops a submission for good; `reason` is kept. Stored first, so it survives a crash. @returns false if unknown or ended. */
 export function cancelSubmission(all: Engine, submissionId: string, reason?: string): boolean {
   const row = readSubmission(all.host, submissionId);
   const turn = row === undefined ? undefined : readTurn(all.host, row.turnId);

@@ -50,10 +50,9 @@ interface ChatRequest {
 }
 
 /**
- * Takes in a request: what is new of its messages and the turn itself are committed together, then the others
- * are told and the turn gets its place. A request that is turned away changes nothing, and its sender is told. The
- * same request again does nothing, but for telling its sender the end if there was one. The same question in another
- * request asks for another answer in the place of the first; while there is none yet, it joins the turn that makes it.
+ * Takes in a request: its new messages and the turn are committed together, then the others are told. A request that is turned
+ * away changes nothing, and its sender is told. A repeat does nothing but tell its sender the end, if there was one. The same
+ * question in another request asks for another answer, or joins the turn that makes the first.
  * @returns the reason when the request is not understood; nothing has changed then.
  * @throws PerdureError `limit` when too many wait; what storing throws
  */
@@ -174,9 +173,8 @@ export function notTaken(
 }
 
 /**
- * Checks the messages of a request that comes without a socket. Such a client shows what it was given, so an answer that is
- * not ours, or a message of the system, is one that it made up. Changes nothing.
- * @throws PerdureError `bad_input` or `too_large` when they cannot be taken.
+ * Checks the messages of a request without a socket, where an answer that is not ours, or a system message, is made up. @throws
+ * PerdureError `bad_input` or `too_large`.
  */
 export function checkMessages(all: Engine, session: string, list: readonly unknown[]): void {
   const transcript = all.transcripts.of(session);
@@ -193,10 +191,9 @@ export function checkMessages(all: Engine, session: string, list: readonly unkno
 }
 
 /**
- * The messages of a request. The client sends all it has every time, so those that are stored are looked at by id
- * alone; only what is new, and the last one, which may be an edit, is checked. What has no id is new and gets one; but
- * behind it may stand what it repeats of a conversation that is there, which is passed over. @returns the reason when it
- * is not acceptable.
+ * The messages of a request. Clients send all they have, so stored ones are known by id alone; only what is new, and the last
+ * one, which may be an edit, is checked. What has no id is new and gets one; what it repeats of the stored conversation behind
+ * that is passed over. @returns the reason when not acceptable.
  */
 function readMessages(
   transcript: Transcript,
@@ -244,10 +241,7 @@ function rolesOf(transcript: Transcript, list: readonly unknown[]): ReadonlyMap<
 /** So many messages of a transcript that a client pushes are looked at in one go. */
 export const LOOKED_AT_ONCE = 500;
 
-/**
- * Of a transcript that a client pushes only what is new of its own messages is taken, and none of another session. Where it
- * is known who wrote a message, nobody else may give it other words.
- */
+/** Of a transcript that a client pushes, takes its own new messages of this session. Nobody may change another's words. */
 export function newUserMessages(
   chat: Conversations,
   session: string,

@@ -82,9 +82,9 @@ export interface ToolAnswer {
 }
 
 /**
- * Applies an answer to its call, wherever that is: in the answer being streamed or in a stored one. The first
- * answer wins; a late or repeated one changes nothing. The wish to go on is stored with the answer, so that it
- * holds after a restart. @returns whether anything changed; `held`: not yet, see {@link Turn.releaseHeld}.
+ * Applies an answer to its call, streamed or stored. The first answer wins; a late or repeated one changes nothing. The wish to
+ * go on is stored with it and survives a restart. @returns whether anything changed; `held`: not yet, see {@link
+ * Turn.releaseHeld}.
  */
 export function answerTool(all: Engine, given: ToolAnswer, origin: Origin): boolean | "held" {
   const live = liveWith(all, given);
@@ -249,9 +249,8 @@ function isAnswerable(
 type AnswerVerdict = boolean | "early" | "later";
 
 /**
- * Whether an answer may be given to a call as it is now. What steps ask and run has a rule of its own. Else server code may
- * give any; a client decides what was asked, and gives results for what it runs: calls that have no result and ask nobody
- * when their step is over.
+ * Whether a call may be answered now. Steps have a rule of their own. Else server code may give any answer; a client decides what
+ * was asked, and gives results for what it runs: calls that ask nobody and have no result when their step is over.
  */
 export function mayAnswer(
   all: Engine,
@@ -273,10 +272,9 @@ export function mayAnswer(
 }
 
 /**
- * The rule where turns run step by step; undefined: the one for all. A result may come from outside for what runs outside
- * alone: nobody else can say what a tool of the server did. A person may decide what was asked, and nothing before it is
- * asked: who decides first is the agent's own rule.
- * @param tools of the turn that the call is in: known only where it runs step by step, and once it was prepared
+ * The rule for turns that run step by step; undefined: the one for all. A result may come from outside only for what runs
+ * outside, and a person decides only what was asked: the agent's own rule comes first.
+ * @param tools of the call's turn: known only where it runs step by step, once prepared
  */
 function mayAnswerStep(
   { host }: Engine,
@@ -357,9 +355,8 @@ function isUnbegunContinuation({ trigger, status, attempts }: TurnRow): boolean 
 }
 
 /**
- * Whether a continuation may start. One that is held: when the calls of the last answer are all answered. The others:
- * unless something was said behind the last answer that no later turn answers, which is what is to be answered then; but
- * what was approved runs in any case.
+ * Whether a continuation may start. A held one: when all calls of the last answer are answered. Others: unless something said
+ * after that answer still wants one; but what was approved runs in any case.
  */
 export function holds({ host, transcripts }: Engine, turn: TurnRow): "ready" | "waiting" | "moot" {
   const transcript = transcripts.of(turn.session);

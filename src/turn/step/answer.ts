@@ -15,10 +15,7 @@ export function stepsOf(parts: readonly Part[]): Part[][] {
   return steps;
 }
 
-/**
- * The calls of the last step that are ours or a client's to answer. A provider answers its own. The calls of a model
- * call that is not settled are nobody's yet: it is made again, and may ask for something else.
- */
+/** Calls of the last step for us or a client to answer. Not those of an unsettled model call: it is made again and may differ. */
 export function lastCalls(builder: MessageBuilder, called: number): ToolPart[] {
   const end = openStepAt(builder, called);
   const settled = builder.parts.slice(0, end);

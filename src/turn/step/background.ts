@@ -89,9 +89,8 @@ interface Live {
 }
 
 /**
- * Tool calls that go on without the turn that asked for them. Each is a row in the book of calls, written with its receipt;
- * its end and the message that tells it are one commit. So after a crash either the row is there, and what its tool says
- * about being run again decides, or it has been told.
+ * Tool calls that go on without their turn. Each is a row in the book of calls, written with its receipt; its end and the message
+ * that tells it are one commit. After a crash it either has been told, or the tool's rule about running again decides.
  */
 export class BackgroundCalls implements StepBackground, Work {
   readonly #parts: StepParts;
@@ -384,9 +383,8 @@ export class BackgroundCalls implements StepBackground, Work {
 }
 
 /**
- * Writes down the end of a call, and has the model of its session answer a message about it, in the caller's transaction.
- * Where the session is gone there is only the row. @param keep what it returned stays: something else is told.
- * @returns false when it had ended before: then nothing has changed
+ * Records the end of a call and has its session's model answer a message about it, in the caller's transaction. If the session is
+ * gone there is only the row. @param keep the stored result, and tell something else. @returns false if it had ended before
  */
 function settleAndTell(all: Engine, row: BackgroundRow, end: BackgroundEnd, keep: boolean): boolean {
   const { host } = all;

@@ -13,10 +13,7 @@ export interface ChannelContext {
   readonly thread?: string;
 }
 
-/**
- * What stands at a messenger for something that was attached to an answer: a text, a file of the workspace, or bytes of the
- * app's own.
- */
+/** What a messenger shows for something attached to an answer: a text, a workspace file, or the app's own bytes. */
 export type RenderedAttachment =
   | string
   | { readonly path: string; readonly name?: string; readonly mediaType?: string }
@@ -31,8 +28,8 @@ export interface ChannelPolicy {
   /** The most model calls of a turn. Default: that of the agent. */
   readonly maxTurns?: number;
   /**
-   * How something looks there that an action attached to the answer; undefined: it is not shown. It is a message of its own, below
-   * the answer. May be slow, may be asked again for the same one, and if it throws the place says that it could not be sent.
+   * How an action's attachment looks there, as its own message below the answer; undefined: not shown. May be slow and be asked
+   * again; if it throws, the place says that it could not be sent.
    */
   readonly renderAttachment?: (
     attachment: ReplyAttachment,

@@ -30,8 +30,8 @@ type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]["providerOpt
 type Loose<F extends (...args: never[]) => unknown> = { call(...args: Parameters<F>): ReturnType<F> }["call"];
 
 /*
- * What a hook is told or returns for named tools must also do for any tools, or a class could not write it so. The
- * compiler finds that out by names and parts; of `keyof TOOLS` it would think the opposite.
+ * Hooks for named tools must also do for any tools, or a class could not write them so. The compiler sees that by names and
+ * parts; with `keyof TOOLS` it would think the opposite.
  */
 type NameOf<TOOLS extends ToolSet> = Extract<keyof TOOLS, string>;
 
@@ -153,9 +153,8 @@ interface Chunk<PART> {
 }
 
 /**
- * Where a turn failed. `parse`: the request could not be read. `persist`: its messages, or the answer, could not be stored.
- * `turn`: a setting or a hook failed. `stream`: the model failed, or said nothing for too long. `recovery`: the turn was
- * cut off and is not carried on any more.
+ * Where a turn failed. `parse`: reading the request. `persist`: storing its messages or the answer. `turn`: a setting or a hook.
+ * `stream`: the model failed or stalled. `recovery`: it was cut off and is not carried on any more.
  */
 export type ChatErrorStage = "parse" | "persist" | "turn" | "stream" | "recovery";
 

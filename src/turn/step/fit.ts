@@ -19,11 +19,10 @@ import { openStepAt } from "./answer.ts";
 /*
  * Fitting a repeated model call
  *
- * Clients have seen what a cut call had brought; it stays. The model is asked again and may go on where it stopped,
- * or say all of it once more. Text that repeats what is there is passed over, and from where it differs or is longer
- * it is appended; reasoning that differs becomes a part of its own. A tool call of the cut attempt has never run here;
- * the same call with the same input stands for it, with its result if a client or the provider has given one, and one
- * that does not come again ends as not run.
+ * Clients have seen what a cut call brought; it stays. Asked again, the model may go on where it stopped or repeat itself.
+ * Repeated text is passed over and the rest appended; reasoning that differs becomes its own part. A tool call of the cut attempt
+ * never ran here: the same call with the same input stands for it, with a result that a client or the provider gave; one that
+ * does not come again ends as not run.
  */
 
 /** Fits the chunks of one more attempt behind those of the step's earlier ones. One per attempt: it remembers. */
@@ -119,9 +118,7 @@ interface Named {
 }
 
 /**
- * Gives the tool calls of an attempt their ids, which no other call of the agent has: some providers leave them out, or
- * number their calls from zero again in every response. Calls of the step's earlier attempts are told apart from new ones,
- * and keep theirs.
+ * Gives an attempt's tool calls unique ids: some providers omit them, or count from zero. Calls of earlier attempts keep theirs.
  */
 export class CallFit {
   readonly #source: CallIdSource;

@@ -22,10 +22,7 @@ import { policyOfTurn } from "./channels.ts";
 import type { ChatTurnOptions, TurnConfig, TurnContext } from "./config.ts";
 import { assemble, type BroughtAlong, type PreparedTurn, type StepParts } from "./parts.ts";
 
-/*
- * What a turn has to work with: models, instructions, tools. The class says what they are; `beforeTurn` and what server code
- * brought along change it for one turn.
- */
+/* A turn's models, instructions and tools: the class says them; `beforeTurn` and server code change them for one turn. */
 
 /** Prepares an attempt, as the agent in its turn. @param shown the conversation @throws what the class throws; `bad_config` */
 export async function prepareTurn(
@@ -136,9 +133,8 @@ interface Equipment {
 }
 
 /**
- * Gathers the tools and the prompt of a turn; without one, those of a session outside of its turns. Of two tools of one name
- * the later counts: those of the client, then what is built in, then what others bring (skills, extensions, MCP servers),
- * then what the class itself declares.
+ * Gathers the tools and prompt of a turn, or of a session outside its turns. Of equal names the later wins: the client's tools,
+ * built-in ones, those of others (skills, extensions, MCP servers), the class's own.
  */
 export async function equip(parts: StepParts, session: string, only: OfOneTurn = {}): Promise<Equipment> {
   const { policy, sessions, kit } = parts;
@@ -164,10 +160,7 @@ export async function equip(parts: StepParts, session: string, only: OfOneTurn =
   };
 }
 
-/**
- * The prompt of a turn: what the class says, then the context blocks. A class that says nothing of its own leaves it to a
- * read-only block to say who the agent is; the default is only there when there is none.
- */
+/** The prompt: what the class says, then context blocks. The default only if neither the class nor a read-only block says who. */
 function joined(base: string, text: string): string {
   if (text === "") return base;
   return base === "" || (base === DEFAULT_SYSTEM_PROMPT && saysWhoItIs(text)) ? text : `${base}\n\n${text}`;

@@ -33,9 +33,8 @@ export interface StepMeta {
 type Content = ContentPart<ToolSet>;
 
 /**
- * A step as the AI SDK describes it to hooks and stop conditions. What the model said comes from its stream where it
- * is known, else from the stored parts; the results of tools always come from the parts.
- * @param parts of this step alone.
+ * A step as the AI SDK shows it to hooks and stop conditions. What the model said comes from its stream if known, else from
+ * `parts` (of this step alone), as tool results always do.
  */
 export function stepRecord(
   meta: StepMeta,

@@ -27,8 +27,8 @@ interface Verdict {
 }
 
 /**
- * Asks `afterToolCall` what of a result is shown. Nothing said: it stays what it is. What the hook throws, and a decision
- * that cannot be followed, withholds it and is reported: the hook may have been about to keep it from being read.
+ * Asks `afterToolCall` what of a result is shown; no answer: all. If it throws or decides nonsense, the result is withheld and
+ * that is reported: the hook may have meant to hide it.
  */
 export async function judge(
   { parts, asked }: Judging,

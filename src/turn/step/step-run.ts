@@ -430,8 +430,8 @@ interface TurnContextView {
 }
 
 /**
- * The path of a session, newest first, as the model may see it: while a turn of it runs, its answer is as far as its
- * model calls are settled, in the form in which it will be stored, and what waits for a turn of its own is not there.
+ * A session's path, newest first, as the model may see it: a running answer as far as its model calls are settled, in the form it
+ * will be stored in, and nothing that waits for its own turn.
  */
 export function* nodesUp(all: Reading, session: string, called: number): Generator<PathNode> {
   const { host } = all;

@@ -13,10 +13,7 @@ type Event<K extends keyof Dispatcher> = Parameters<Extract<Dispatcher[K], (...a
 /** Where `registerTelemetry` of the AI SDK keeps what it is given. */
 const registry = globalThis as { readonly AI_SDK_TELEMETRY_INTEGRATIONS?: readonly unknown[] };
 
-/**
- * Tells the integrations of the AI SDK about a turn, as `streamText` would about its own work: one operation per
- * attempt of a turn, named by the turn's id. What they throw is swallowed; they are waited for, so they should be quick.
- */
+/** Tells AI SDK integrations about a turn: one operation per attempt, by its id. Waits for them; swallows what they throw. */
 export interface TurnTelemetry {
   /** For `streamLanguageModelCall`. */
   readonly call: Pick<Dispatcher, "onLanguageModelCallStart" | "onLanguageModelCallEnd" | "executeLanguageModelCall">;

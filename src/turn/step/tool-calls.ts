@@ -79,10 +79,7 @@ type RunOrder = {
   readonly later?: { readonly lineage: string | null };
 };
 
-/**
- * Settles the calls of the last step that may be settled now: each is decided upon, then the intent of all that run is
- * committed, then they run side by side, and each result is committed as it comes. Calls that need a person are asked.
- */
+/** Settles calls of the last step: judges all, commits the intent of those that run, runs them, commits each result. */
 export async function runCalls(run: StepRun, messages: readonly ModelMessage[]): Promise<void> {
   const { all, active, parts } = run;
   const messageId = active.builder.id;
