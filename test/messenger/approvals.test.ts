@@ -64,6 +64,19 @@ test("a stranger's press changes nothing, and the stranger is told", async () =>
   expect(question()).toBeDefined();
 });
 
+test("a press counts for what was shown: with other arguments it does nothing, and says so", async () => {
+  const { kit, ran, question } = await openAsking();
+  kit.network.says(DM, ADA, "pay it");
+  await kit.until(() => expect(question()).toBeDefined());
+  // As if the call had been asked about anew, with another amount, behind what the person looks at.
+  const holder = kit.ports[kit.lives.indexOf(kit.holder())];
+  holder?.sql("UPDATE perdure_tool_call SET digest = 'of something else' WHERE status = 'asked'");
+  kit.network.presses(DM, ADA, question()?.id ?? "", "Approve");
+  await kit.until(() => expect(kit.network.told).toHaveLength(1));
+  expect(kit.network.told[0]?.text).not.toContain("Approved");
+  expect(ran).toEqual([]);
+});
+
 test("in a group nobody may answer unless the app says who", async () => {
   const group = { dm: false } as const;
   const pay = serverTool(() => "paid", { needsApproval: true });

@@ -1,9 +1,10 @@
 // What goes wrong around a messenger, and what is a lot.
+import { memoryStorage } from "perdure/node";
 import { tooManyRequests } from "perdure/testing";
 import { expect, test, vi } from "vitest";
 import { tempDir } from "../host/open-host.ts";
 import { serverTool } from "../think/harness.ts";
-import { ADA, ADA_AT_SLACK, ADA_THERE, BEN_AT_SLACK, DM, openKit, openSlack, openTelegram } from "./kit.ts";
+import { ADA, ADA_AT_SLACK, ADA_THERE, BEN, BEN_AT_SLACK, DM, openKit, openSlack, openTelegram } from "./kit.ts";
 
 const paragraph = (n: number) => `${n}. ${"Trees keep what they have been told in rings. ".repeat(4).trim()}`;
 const block = (n: number) =>
@@ -263,4 +264,34 @@ test("an answer from the messenger, from code and by HTTP at once: the call runs
   const by = /Approved by (\w+)/.exec(kit.texts().join())?.[1];
   expect(["Ada", "Chris"]).toContain(by);
   expect(kit.network.told[0]?.text).toBe(`Approved by ${by ?? ""}`);
+});
+
+test("the life of the agent that speaks ends alone: what another holds goes on with its next life, in the same message", async () => {
+  const pieces = Array.from({ length: 40 }, (_, n) => `word${n} `);
+  let fails = false;
+  const storage = memoryStorage();
+  const open: typeof storage.open = (id, listener) => {
+    const database = storage.open(id, listener);
+    const durable = database.durable.bind(database);
+    database.durable = async () => {
+      if (fails && id === "Talk/main") {
+        fails = false;
+        throw new Error("The disk of the agent that speaks failed.");
+      }
+      return durable();
+    };
+    return database;
+  };
+  const kit = await openKit({
+    script: ({ userText }) => (userText === "hi" ? { text: pieces, delayMs: 20 } : "Hello, Ben."),
+    host: { storage: { ...storage, open } },
+  });
+  kit.network.says(DM, ADA, "hi");
+  await kit.until(() => expect(kit.texts()[0]).toContain("word"));
+  fails = true;
+  kit.network.says("memory:8", BEN, "hello");
+  await kit.until(() => expect(kit.texts()).toEqual([pieces.join("").trim()]));
+  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+  await kit.until(() => expect(kit.texts("memory:8")).toEqual(["Hello, Ben."]));
+  expect(kit.ports.filter(({ path }) => path.length === 1)).toHaveLength(2);
 });
