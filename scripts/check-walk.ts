@@ -3,7 +3,12 @@ import { join } from "node:path";
 
 /** Where the walks are written down, and which there must be. */
 const PAGE = "docs/architecture.md";
-const WALKS = ["The walk of a message", "The walk after a crash", "The walk of an alarm"] as const;
+const WALKS = [
+  "The walk of a message",
+  "The walk of a message from a messenger",
+  "The walk after a crash",
+  "The walk of an alarm",
+] as const;
 /** More than this nobody keeps in mind. */
 const MAX_HOPS = 55;
 const MAX_FILES = 35;

@@ -16,7 +16,7 @@ export const folderOrder: readonly Place[] = [
   { name: "port.ts", what: "`AgentHost`: all that an agent may ask of the world, and what a host asks of an agent" },
   { name: "stub.ts", what: "the type of an agent that is called from elsewhere" },
   { name: "message", what: "pure: what a message and its parts are" },
-  { name: "wire", what: "pure: frames in and out, addresses, close codes" },
+  { name: "wire", what: "pure: frames in (`parse.ts`) and out (`encode.ts`), addresses, close codes" },
   { name: "door", what: "who may do what (`authorize.ts`), connections, and the table of routes over HTTP" },
   { name: "store", what: "tables and migrations; one file per table; the only SQL" },
   { name: "search", what: "full-text search in conversations" },
@@ -28,7 +28,7 @@ export const folderOrder: readonly Place[] = [
   { name: "work", what: "rows with a due time: fibers, schedules, queue, scheduled tasks" },
   {
     name: "context",
-    what: "what the model is sent: begin with `view.ts`; estimates, summaries (`compactor.ts`) and what is left out",
+    what: "what the model is sent: begin with `view.ts`; estimates, how summaries are made (`compactor.ts`; when: `turn/step`), what is left out",
   },
   {
     name: "tool",
@@ -57,7 +57,7 @@ export const folderOrder: readonly Place[] = [
   { name: "toolbox/mcp", what: "servers of tools: ours for others, and those that agents use" },
   {
     name: "messenger",
-    what: "conversations on other networks: begin with `channel.ts`, the port that `slack/`, `telegram/` and the next one implement",
+    what: "conversations on other networks: `channel.ts` is the port (`slack/`, `telegram/`; `chat-sdk/` for any network with a Chat SDK adapter), `front.ts` takes what comes, `courier.ts` delivers and tries again, `speaker.ts` keeps the pace",
   },
   {
     name: "parts",

@@ -6,11 +6,12 @@ import type { StateCall } from "./kept-state.ts";
  * The port to a network
  *
  * All that this package knows of Telegram, Slack and the like is behind this interface. A channel makes calls and reads what
- * comes; it stores nothing, retries nothing and decides nothing. `channelConformance` of `perdure/testing` says what it must do.
+ * comes; it stores nothing, retries nothing (that is `courier.ts`) and decides nothing. `channelConformance` of
+ * `perdure/testing` says what it must do.
  *
  * Another network is a folder beside `slack/` and `telegram/` whose function makes a `Channel` and ends in `messenger(channel, options)` of
  * `define.ts`, a list in `src/public/`, and an entry in the `exports` of the package. Nothing here knows it by name: agents
- * return it from `getMessengers()`.
+ * return it from `getMessengers()`. Where there is a published adapter of the Chat SDK, `chat-sdk/` serves it without any of this.
  */
 
 /** Where something is said. The thread is the network's own name for a conversation, as the channel writes it. */
