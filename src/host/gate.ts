@@ -26,12 +26,10 @@ interface Waiting {
 }
 
 /**
- * Holds what an agent sends until the writes before it are durable, so that no client ever saw what a
- * crash could undo.
+ * Holds what an agent sends until the writes before it are durable, so that no client sees what a crash could undo.
  *
- * Three cases, cheapest first. Nothing to wait for: it leaves at once, in the caller's turn. Inside a
- * transaction: it is held until the commit, and forgotten if the transaction is undone. After a write that
- * must be synced: it waits in line, and everything behind it too, so that the order of sends is kept.
+ * Nothing to wait for: it leaves at once, in the caller's turn. Inside a transaction: held until the commit, forgotten if undone.
+ * After a write that must be synced: it waits in line, with everything behind it, so that the order is kept.
  */
 export class Gate implements TxListener {
   readonly #store: () => GatedStore;
@@ -101,8 +99,8 @@ export class Gate implements TxListener {
   }
 
   /**
-   * Resolves when everything written so far survives. A sync that failed is never tried again on the same log: the
-   * operating system may call the second one a success without having written a byte. The life ends instead.
+   * Resolves when everything written so far survives. A failed sync ends the life and is never retried on the same log: the
+   * operating system may report success without having written a byte.
    */
   async durable(): Promise<void> {
     try {

@@ -4,10 +4,9 @@ import { PerdureError } from "../base/error.ts";
 const MAX_DISCARDED_BYTES = 64 * 1024 * 1024;
 
 /**
- * The request as an object of the platform's own class, with a bounded body. Some servers hand out light look-alikes,
- * which `new Request(request, …)` and `fetch(request)` refuse and which lack newer methods; hooks and agents must not
- * have to know. The body streams through, and fails with `too_large` past `maxBytes`; `request` must not be read any more.
- * @throws PerdureError `too_large` when the request says already that its body is.
+ * The request as an object of the platform's own class, with a bounded body: some servers hand out look-alikes that
+ * `fetch(request)` refuses. The body streams through, failing with `too_large` past `maxBytes`; do not read `request` after that.
+ * @throws PerdureError `too_large` when the request already says so.
  */
 export function boundedRequest(request: Request, maxBytes: number): Request {
   if (Number(request.headers.get("content-length")) > maxBytes) throw tooLarge(maxBytes);

@@ -2,9 +2,9 @@ import { PerdureError } from "../base/error.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
 
 /**
- * The names that a host answers to, as they stand in the `Host` header: all, those listed beside those of this machine, or
- * those that a function lets in. In a list, a name with a port stands for that port alone. The function is given the name
- * in lower case, without a port; it may throw, which answers 500, and must answer at once.
+ * The names that a host answers to in the `Host` header: all, a list beside those of this machine, or a function. A listed name
+ * with a port means that port alone. The function gets the name in lower case without a port; it must answer at once, and
+ * throwing answers 500.
  */
 export type Hosts = "any" | readonly string[] | ((name: string, request: Request) => boolean);
 
@@ -12,9 +12,8 @@ export type Hosts = "any" | readonly string[] | ((name: string, request: Request
 export type HostGate = (request: Request) => boolean;
 
 /**
- * The gate of a host. A page of a stranger whose name was made to lead to this machine is of the same origin as the host
- * to every browser; that name in the `Host` header is all that tells.
- * @throws PerdureError `bad_config` for what is no such setting.
+ * The gate of a host against DNS rebinding: to browsers a stranger's page whose name leads here is of the same origin, and only
+ * the `Host` header tells. @throws PerdureError `bad_config` for what is no such setting.
  */
 export function hostGate(hosts: Hosts | undefined): HostGate {
   if (hosts === undefined || hosts === "any") return () => true;

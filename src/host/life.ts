@@ -67,8 +67,8 @@ export interface LifeOwner {
 }
 
 /**
- * One stay of an agent in memory: the {@link AgentHost} that its object was built with. When the stay is
- * over every use of it throws, so that work left running by mistake cannot write beside the next life.
+ * One stay of an agent in memory: the {@link AgentHost} of its object. Afterwards every use throws, so that work left running by
+ * mistake cannot write beside the next life.
  */
 export class Life implements AgentHost {
   readonly id: string;
@@ -222,10 +222,7 @@ export class Life implements AgentHost {
     });
   }
 
-  /**
-   * Ends this life. With a `reason`, calls under way fail with it; without, nothing was under way. They fail only
-   * after `grace`, if it is given: a call that deletes its own agent is to hear that it worked.
-   */
+  /** Ends this life. Calls under way fail with `reason`, after `grace`: who deletes its own agent is to hear that it worked. */
   end(reason?: PerdureError, grace?: Promise<void>): void {
     if (this.#over !== undefined) return;
     this.#over =

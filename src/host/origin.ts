@@ -3,10 +3,7 @@ import { allowedOrigin, type Cors } from "./cors.ts";
 import { hostOf, isLoopback } from "./host-names.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
 
-/**
- * Pages of which other origins may talk to the agents: all, those listed, or those that a function lets in. The function
- * may throw, which answers 500; it must answer at once.
- */
+/** Other origins whose pages may talk to agents: all, a list, or a function, which must answer at once; a throw answers 500. */
 export type Origins = "any" | readonly string[] | ((origin: string, request: Request) => boolean);
 
 /** How a page asks. A socket can do all that the page's user may do, with the user's cookies. */
@@ -25,10 +22,9 @@ const OPAQUE = "null";
 const READING = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * The gate of a host. It asks only of what a browser sends for a page (it has `Origin`) and could change something: an
- * upgrade, or any method but GET, HEAD and OPTIONS. A page gets in from the host's own address, from this machine to this
- * machine, or when the app says so. Pages of others may read, as far as browsers let them; but what they load unseen (a
- * picture, a frame, a script) wakes no agent that is not there yet.
+ * The gate of a host. It asks only of what a browser sends for a page (it has `Origin`) and could change something: an upgrade,
+ * or any method but GET, HEAD and OPTIONS. A page gets in from the host's own address, from this machine to this machine, or when
+ * the app says so. Other pages may read, but what they load unseen (a picture, a frame, a script) wakes no new agent.
  * @throws PerdureError `bad_config` when a listed origin is none, or `origins` is of another kind.
  */
 export function originGate(origins: Origins | undefined, cors: Cors | undefined): OriginGate {

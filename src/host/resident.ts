@@ -13,9 +13,8 @@ const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 300_000;
 
 /**
- * One agent as the host keeps it: its sockets, its alarm, and the life that is in memory now, if any.
- * A life begins on first use and ends when nothing needs it; the sockets stay. There is never more than
- * one life: whoever needs the agent while it starts waits for the same start.
+ * One agent as the host keeps it: its sockets, its alarm, and at most one life, which begins on first use and ends when nothing
+ * needs it; the sockets stay. Whoever needs the agent while it starts waits for the same start.
  */
 export class Resident implements LifeOwner, SocketOwner {
   readonly id: string;
@@ -393,10 +392,7 @@ interface Made {
   readonly told: PromiseWithResolvers<void>;
 }
 
-/**
- * What an agent is still to hear of its children: those that were reached from outside and now store something, and those
- * that were deleted by others. It is told in the life that is in memory, or in the next one before anything else.
- */
+/** News of children (reached from outside and storing, or deleted by others), told now or first thing in the next life. */
 class ChildNews {
   #made: Made[] = [];
 

@@ -44,10 +44,7 @@ interface ResidentsParts {
   readonly maxLive: number;
 }
 
-/**
- * All agents of a host: exactly one live object per address, made on first use. Everything that reaches an
- * agent (a request, a frame, a call, an alarm) goes through the one {@link Resident} of its address.
- */
+/** All agents of a host: one live object per address, made on first use. Everything reaches it through its {@link Resident}. */
 export class Residents implements LifeSurroundings {
   readonly storage: Storage;
   readonly clock: Clock;

@@ -25,8 +25,8 @@ export interface AddressedAgent extends AgentStep {
 }
 
 /**
- * Refuses (a Response), replaces (a Request), says who it is (`{ identity }`, with a `request` to replace it too) or
- * lets pass (nothing). May be slow; throwing, or returning anything else, answers 500.
+ * Refuses (a Response), replaces (a Request), identifies (`{ identity }`, with a `request` to replace it too) or lets pass
+ * (nothing). May be slow; throwing, or returning anything else, answers 500.
  */
 export type BeforeHook = (request: Request, agent: AddressedAgent) => Verdict | Promise<Verdict>;
 
@@ -37,15 +37,11 @@ export interface RouteOptions {
   /** Cross-origin access for HTTP. Default off. */
   readonly cors?: Cors;
   /**
-   * Pages of which other origins may open sockets and send requests that change something, beside the host's own, those
-   * that `cors` names, and all of this machine when the host is on it too. Others are refused with 403. Requests without
-   * an `Origin` header do not come from a page and are let in.
+   * Other origins whose pages may open sockets and send changing requests, beside the host's own, those of `cors`, and this
+   * machine's when the host is on it too. Others get 403. Requests without `Origin` come from no page and are let in.
    */
   readonly origins?: Origins;
-  /**
-   * The names that this host answers to (the `Host` header); requests for others are refused with 421. Default for
-   * `serve()` on this machine: names of this machine. Else: all.
-   */
+  /** Names this host answers to (`Host` header); others get 421. Default: this machine's for `serve()` on it, else all. */
   readonly hosts?: Hosts;
   /** Largest body of a request to an agent, in bytes; more is refused with 413. Default 32 MiB. */
   readonly maxBodyBytes?: number;

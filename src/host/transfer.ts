@@ -2,9 +2,9 @@ import { errorText, PerdureError } from "../base/error.ts";
 import type { HostedAgent } from "../port.ts";
 
 /**
- * Copies a value for another agent: plain objects with all of their keys, also those that are symbols, arrays, dates, maps,
- * sets and bytes are copied, so that neither side can change the other's data; functions, streams, signals, requests,
- * responses and other objects pass as they are. Hosts that cross machines serialise the same things.
+ * Copies a value for another agent: plain objects (symbol keys too), arrays, dates, maps, sets and bytes, so that neither side
+ * can change the other's; functions, streams, signals, requests, responses and other objects pass as they are. Hosts that cross
+ * machines serialise the same things.
  * @param giver whose value it is: it may give something in the place of an object
  * @throws PerdureError `bad_input` for a property that cannot be read, `limit` for what is nested too deep
  */

@@ -81,8 +81,8 @@ export class Broadcast implements TurnOutput {
   }
 
   /**
-   * Gives a client that has just connected the conversation as it is: it may have missed something. An empty one only
-   * if it `returns`: what a new page shows may be the app's own greeting. A client that wants pages knows by itself.
+   * Gives a client that just connected the conversation, as it may have missed something. An empty one only if it `returns`: a
+   * new page may show the app's greeting. A client that wants pages asks itself.
    */
   welcome(socket: Socket, returns: boolean): void {
     const session = this.#audience.sessionOf(socket);
@@ -91,8 +91,8 @@ export class Broadcast implements TurnOutput {
   }
 
   /**
-   * Gives a client that was put into another session that conversation. To the public hook it is the one that it has,
-   * changed. @param stored without what the turn under way adds to an answer.
+   * Gives a client that was moved to another session that conversation. The public hook takes it for its own, changed. @param
+   * stored without what the turn under way adds to an answer.
    */
   moved(socket: Socket, stored: boolean): void {
     const wanted = stored ? "stored" : "connect";
@@ -105,9 +105,8 @@ export class Broadcast implements TurnOutput {
   }
 
   accepted(session: string, origin: Origin, { answer, anything, merged }: ShownByRequest): void {
-    // A conversation that crossed the request on its way wiped the new message off the sender's screen. Not one that was
-    // sent before an answer that the sender has; and who shows nothing after it was told because of its own message, the
-    // public hook not being so, keeps no list that could be wiped.
+    // A conversation that crossed the request on its way wiped the new message off the sender's screen. Not one sent before an
+    // answer that the sender has; and a client other than the public hook keeps no list that could be wiped.
     const told = origin === undefined ? undefined : this.#told.get(origin);
     const isRecent = told !== undefined && this.#chat().host.clock.now() - told.at < CROSSING_MS;
     const crossed = isRecent && (answer === undefined || answer <= told.leaf) && (anything || !told.own);
@@ -190,8 +189,8 @@ export class Broadcast implements TurnOutput {
   }
 
   /**
-   * Who has not taken the stream by its end is given all of it, as if it had done so just now. Not who goes on with a
-   * continuation: the public hook may lack what that goes on from, and does well with the end and the conversation.
+   * Gives the whole stream to who has not taken it by its end. Not for a continuation: the public hook may lack what it goes on
+   * from, and does well with the end and the conversation.
    */
   #giveRest(turn: TurnRow): void {
     const chunks = this.#streams.get(turn.id)?.last ?? [];

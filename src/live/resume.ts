@@ -20,14 +20,12 @@ const ARRIVED_MS = 2_000;
 /*
  * Resuming
  *
- * A client that comes (back) asks whether there is a stream for it. Every question is answered at once with one
- * of: there is one (`resuming`), there will be one (`pending`), there is none (`resume_none`). After `resuming`
- * the client gets nothing of the stream until it says that it is ready (the ACK); then it gets all that was
- * committed so far and, in the same breath, becomes a listener again, so that nothing is missed or doubled. If the
- * stream ends before that, it is given all of it then, before the end: the public hook makes an empty message of
- * an end that nothing came before. Its ACK, which crossed this, is not answered.
- *
- * Who has not asked is offered a stream only once there is something of it, for the same reason.
+ * A client that comes (back) asks whether there is a stream for it, and is told at once: there is (`resuming`), there will be
+ * (`pending`), there is none (`resume_none`). After `resuming` it gets nothing until it says that it is ready (the ACK); then all
+ * that was committed so far, and in the same breath it listens again, so that nothing is missed or doubled. If the stream ends
+ * before that, the client is given all of it before the end, since the public hook makes an empty message of an end that nothing
+ * came before; its ACK, which crossed this, is not answered. For the same reason, who has not asked is offered a stream only once
+ * it has something.
  */
 
 /** Answers clients that look for a stream to go on with. */

@@ -16,10 +16,7 @@ export const STREAM_HEADERS: Readonly<Record<string, string>> = {
   "x-vercel-ai-ui-message-stream": "v1",
 };
 
-/**
- * A turn as server-sent events: chunks with their number as event id, from number `from` on, then how it ended as
- * a `data-turn` chunk, then `[DONE]`. Leaving does not stop the turn.
- */
+/** A turn as server-sent events: numbered chunks from `from` on, a `data-turn` chunk, `[DONE]`. Leaving does not stop it. */
 export function streamTurn(host: AgentHost, live: Broadcast, turn: TurnRow, from: number): Response {
   const encoder = new TextEncoder();
   let leave = () => {};

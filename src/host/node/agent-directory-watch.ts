@@ -31,9 +31,9 @@ export interface WatchedAgents extends FoundAgents {
 }
 
 /**
- * As {@link findAgents}, and loads the files again when they change, with everything below the directory that imports
- * them. For development: what was loaded before stays in memory. A file that cannot be loaded keeps the class it had, and
- * a message says why. Needs Node 22.15 or later, and ES modules; files outside the directory keep their old code.
+ * As {@link findAgents}, and reloads files that change, with everything below the directory that imports them. For development:
+ * old modules stay in memory. A file that fails to load keeps its class, and a message says why. Needs Node 22.15 or later and ES
+ * modules; files outside the directory keep their old code.
  * @throws PerdureError `bad_config` as {@link findAgents}, for what is there at first.
  */
 export async function watchAgents(dir: string | URL, options: WatchOptions): Promise<WatchedAgents> {
@@ -196,8 +196,8 @@ interface Snapshot {
 }
 
 /**
- * Tells which files below a directory changed. What the system reports is only taken as a sign to look: two looks are
- * compared, so that nothing depends on how an editor saves, or on events that came late, twice or not at all.
+ * Tells which files below a directory changed. Events are only a sign to look: two looks are compared, so nothing depends on how
+ * an editor saves, or on events that are late, doubled or lost.
  */
 export class FileChanges {
   readonly #root: string;
@@ -213,7 +213,7 @@ export class FileChanges {
   /**
    * Compares with how the files are now. Call {@link FileChanges.start} to be told.
    * @param changed not called again before its promise settles; must not reject.
-   * @param failed a directory cannot be watched (too many are, say). Its changes are then not noticed by themselves.
+   * @param failed a directory cannot be watched (too many are, say): its changes go unnoticed.
    */
   constructor(
     root: string,
@@ -349,10 +349,9 @@ function withoutVersions(text: string): string {
 }
 
 /**
- * Knows which modules below a directory import which, and lets Node load those that changed anew. Node keeps every
- * module that it has loaded under its URL, for ever; so a changed one gets another URL, by a number in its query, and so
- * does everything that imports it. Modules outside the directory, packages, and what `require()` loads keep their old
- * code. The old modules stay in memory: this is for development.
+ * Knows which modules below a directory import which, and has Node load changed ones anew. Node keeps each module under its URL
+ * for ever, so a changed one, and all that imports it, get a number in their query. Modules outside, packages and what
+ * `require()` loads keep their old code. Old modules stay in memory: for development.
  */
 class ModuleGraph {
   readonly #root: string;

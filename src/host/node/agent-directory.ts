@@ -7,12 +7,11 @@ import { classTable } from "../../wire/class-table.ts";
 import { kebabCase } from "../../wire/kebab.ts";
 
 /**
- * Loads the agents of a directory: `agents/*.ts` and `agents/<name>/agent.ts` are agents, and what lies in
- * `agents/<name>/agents/` are sub-agents of that one, to any depth. For servers of your own: hand `agents` and
- * `subAgents` to `createHost()`.
+ * Loads the agents of a directory: `agents/*.ts` and `agents/<name>/agent.ts`, and below `agents/<name>/agents/` the sub-agents
+ * of that one, to any depth. For servers of your own: hand `agents` and `subAgents` to `createHost()`.
  * @param dir relative to the working directory, or a `file:` URL.
- * @throws PerdureError `bad_config`: no such directory, nothing in it, a file that does not load or has no agent, names
- *   that clash. The message names the files.
+ * @throws PerdureError `bad_config`, naming the files: no directory, nothing in it, a file that fails to load or has no agent, or
+ * names that clash.
  */
 export async function findAgents(dir: string | URL): Promise<FoundAgents> {
   const files: LoadedFile[] = [];
@@ -49,9 +48,8 @@ export function shownPath(path: string): string {
 }
 
 /**
- * The agent files below `root`, parents before their sub-agents, in the order of their names.
- * @throws PerdureError `bad_config` when there is no such directory, nothing in it, two files for one agent, or
- *   sub-agents without a parent.
+ * The agent files below `root`, parents before sub-agents, by name. @throws PerdureError `bad_config` when there is no such
+ * directory, nothing in it, two files for one agent, or sub-agents without a parent.
  */
 export function scanAgents(root: string): AgentFile[] {
   if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true) {
@@ -133,9 +131,8 @@ function isFolder(folder: string, entry: Dirent): boolean {
 }
 
 /**
- * Imports a file and finds its agent: the default export, or the one exported class that is an agent.
- * @throws PerdureError `bad_config` when the import fails (what it threw is the `cause`), or when there is no agent, or
- *   more than one and none is the default.
+ * Imports a file and finds its agent: the default export, or the one exported agent class. @throws PerdureError `bad_config` when
+ * the import fails (see `cause`), or when there is no agent or no single one.
  */
 export async function loadAgentFile(file: string): Promise<HostedAgentClass> {
   let exported: Readonly<Record<string, unknown>>;

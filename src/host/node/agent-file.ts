@@ -96,10 +96,7 @@ export class DiskAgentFile implements AgentFile {
     if (logPages(this.#db) >= this.#pages(LOG_BYTES)) setImmediate(() => this.#moveLog());
   }
 
-  /**
-   * Moves the log into the main file. In a commit, where SQLite would do it by itself, everybody waits for both; here the
-   * log is on the disk already, and what waited for that has left.
-   */
+  /** Moves the log into the main file, when nothing waits for it. In a commit, where SQLite would do it, everybody would. */
   #moveLog(): void {
     if (logPages(this.#db) < this.#pages(LOG_BYTES)) return;
     try {

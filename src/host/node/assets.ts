@@ -11,10 +11,9 @@ const INDEX = "index.html";
 const YEAR_SECONDS = 31_536_000;
 
 /**
- * Serves the files of a directory, for pages that a bundler built. GET and HEAD; ETag and 304; files with a hash in
- * their name under `/assets/` may be kept by browsers for ever, all others are asked for again each time. A page address
- * without a file (what a browser opens, and whose last part has no extension) gets `index.html`, so that the page can
- * have addresses of its own. Names that start with a dot, and links that lead out of the directory, are not served.
+ * Serves a directory's files, for pages that a bundler built. GET and HEAD; ETag and 304; files with a hash in their name under
+ * `/assets/` are cached for ever, others revalidated. A page address without a file (opened by a browser, no extension) gets
+ * `index.html`. Names that start with a dot, and links that lead out, are not served.
  * @throws PerdureError `bad_config` when there is no such directory.
  */
 export function openAssets(dir: string): Assets {

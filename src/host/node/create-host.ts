@@ -60,9 +60,8 @@ export interface Host {
   /** For health checks. */
   status(): { ok: boolean; live: number; kept: number; connections: number };
   /**
-   * Takes these classes instead of those before. Agents in memory whose class is another one now end their life and go on
-   * with the new code; rows, sockets and turns stay, and calls under way fail with `agent_gone`. For development: see
-   * `watchAgents()`.
+   * Replaces the classes. Agents in memory whose class changed end their life and go on with the new code; rows, sockets and
+   * turns stay, calls under way fail with `agent_gone`. For development: see `watchAgents()`.
    * @throws PerdureError `bad_config` when names clash; then nothing has changed.
    */
   replaceAgents(classes: Pick<HostOptions, "agents" | "subAgents">): void;
@@ -71,9 +70,8 @@ export interface Host {
 }
 
 /**
- * Opens the data, carries on what an earlier process left behind, and waits for requests. While something is under way or
- * has a due time (a turn, a retry, a fiber, a schedule), it keeps the process running, until `stop()`. A host with nothing
- * to do does not: a server that it is mounted into does.
+ * Opens the data, carries on what an earlier process left, and waits for requests. Keeps the process running while something is
+ * under way or due (a turn, a retry, a fiber, a schedule), until `stop()`; an idle host does not.
  * @throws PerdureError `directory_locked`, `directory_read_only`, `disk_full`, `bad_config`, `database_corrupt`
  */
 export function createHost(options: HostOptions): Host {
@@ -184,9 +182,8 @@ function mount(route: Host["route"]): Host["handler"] {
 }
 
 /**
- * A child of an agent, for server code: `parent` is what `host.getAgentByName()` or this function returned. The child is
- * made if it is new. `onBeforeSubAgent` is not asked: who has the host may do anything.
- * @throws PerdureError `bad_input` when `parent` is no such stub, or for an impossible name; `unknown_agent`
+ * A child of an agent, made if new, for server code; `parent` comes from `host.getAgentByName()` or from here. `onBeforeSubAgent`
+ * is not asked. @throws PerdureError `bad_input` when `parent` is no such stub, or for an impossible name; `unknown_agent`
  */
 export async function getSubAgentByName<C extends HostedAgentClass>(
   parent: object,

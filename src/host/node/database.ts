@@ -15,12 +15,11 @@ export interface DatabaseEvents extends TxListener {
 }
 
 /**
- * One agent's SQLite database. It costs nothing until it is used: without a file, reads are answered by an
- * empty database that all agents share, and the file is made by the first write. Handles come from a
- * bounded pool and may be closed between any two calls.
+ * One agent's SQLite database. Costs nothing until used: without a file, reads see an empty database that all agents share, and
+ * the first write makes the file. Handles come from a bounded pool and may be closed between any two calls.
  *
- * Commits are counted. `needed` is the last one that must be synced before output may leave, `synced` the
- * last one that is; the gate compares the two.
+ * Commits are counted: `needed` is the last that must be synced before output may leave, `synced` the last that is. The gate
+ * compares them.
  */
 export class AgentDatabase implements AgentStore {
   readonly blobs: Blobs;
@@ -189,9 +188,9 @@ export class AgentDatabase implements AgentStore {
   }
 
   /**
-   * Makes sure that SQLite and we mean the same transaction. SQLite undoes one by itself on some failures (OR ROLLBACK,
-   * a full disk): if the code inside of it went on, its next statement would be a commit of its own. And code that runs
-   * out of stack can leave one open: what is written next would be lost with it.
+   * Makes sure that SQLite and we mean the same transaction. SQLite undoes one by itself on some failures (OR ROLLBACK, a full
+   * disk), and the next statement would commit by itself; running out of stack can leave one open, and what comes next would be
+   * lost.
    */
   #checkTransaction(handle: Handle): void {
     const { inTransaction } = handle.db;

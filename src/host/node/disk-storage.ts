@@ -22,10 +22,9 @@ interface DiskLimits {
 }
 
 /**
- * Everything in one directory: `host.db` (the index, and the lock), `agents/` (a database per agent) and
- * `blobs/`. Copy the directory of a stopped host and you have a backup.
- * @throws PerdureError `directory_locked`, `directory_read_only`, `disk_full`, `database_corrupt`, `bad_config` when the
- *   directory cannot be used
+ * Everything in one directory: `host.db` (index and lock), `agents/` (a database each) and `blobs/`. With the host stopped, a
+ * copy is a backup. @throws PerdureError `directory_locked`, `directory_read_only`, `disk_full`, `database_corrupt`, `bad_config`
+ * when it cannot be used
  */
 export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id: string) => void): Storage {
   const { index, spares } = openFiles(dir, limits, onCommit);

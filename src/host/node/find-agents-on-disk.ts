@@ -17,9 +17,8 @@ interface FoundAgents {
 }
 
 /**
- * Finds out from the files alone which agents there are. Most are known by the name of their file, the others by what
- * stands in it; files of earlier versions that say nothing, by what their parents call them. The hash in a file's name
- * has to agree each time. Blocks; nothing may have one of the files open.
+ * Finds all agents from the files alone: by a file's name, by what stands in it, or, for old files that say nothing, by what
+ * their parents call them. The hash in the name has to agree. Blocks; nothing may have one of the files open.
  */
 export function findAgentsOnDisk(dir: string): FoundAgents {
   const unknown = new Set(listFiles(dir));

@@ -9,9 +9,8 @@ interface FrameSource {
 }
 
 /**
- * Hands frames over in turns. A socket may bring thousands of frames in one read, and others as many in the same moment:
- * after some milliseconds the rest waits, each socket's in their order and all sockets by turns, until timers and other
- * sockets were heard. A socket whose frames wait is not read.
+ * Hands frames over in turns. One read may bring thousands: after some milliseconds the rest waits, in each socket's order and
+ * all sockets by turns, until timers and other sockets were heard. A socket whose frames wait is not read.
  */
 export class FrameTurns {
   readonly #waiting = new Map<FrameSource, (() => void)[]>();

@@ -19,16 +19,14 @@ const LOG_WRITES = 400;
 const openHere = new Set<string>();
 
 /**
- * The host's own small database: which agents exist, which were in the middle of something, and when each
- * sleeping one wants to be woken. It holds nothing that an agent could not tell itself; it says whom to ask.
+ * The host's own small database: which agents exist, which were in the middle of something, and when each sleeping one wants to
+ * be woken. It holds nothing that an agent could not tell itself; it says whom to ask.
  *
- * `awake` is set before the first commit of an agent's life and cleared when that life ends in order,
- * together with the alarm of that moment. After a crash every agent that was awake is woken and computes
- * its own alarm, so this index may be early and is never late, and costs two writes per life.
+ * `awake` is set before the first commit of a life and cleared, with the alarm of that moment, when it ends in order. After a
+ * crash every awake agent is woken and computes its alarm, so this index may be early but never late, at two writes per life.
  *
- * To delete agents is one commit here, which strikes them off and notes that they are `doomed`; their files go
- * afterwards, and after a crash in between, at the next start. A deleted child is `lost` until its parent has
- * struck it off as well.
+ * Deleting agents is one commit, which strikes them off and notes them as `doomed`; their files go afterwards, or at the next
+ * start. A deleted child is `lost` until its parent has struck it off as well.
  */
 export class HostDb {
   /** What was wrong with it as it was opened, in words. */
@@ -53,8 +51,7 @@ export class HostDb {
   #suspect = false;
 
   /**
-   * @param onCommit after every write, for crash tests.
-   * @param waitMs how long to block until another process lets go of it.
+   * @param onCommit after every write, for crash tests. @param waitMs how long to block until another process lets go of it.
    * @throws PerdureError `directory_locked` when another process, or another host in this one, has it open.
    */
   constructor(dir: string, onCommit?: () => void, waitMs = 0) {
@@ -183,8 +180,8 @@ export class HostDb {
   }
 
   /**
-   * After a sync that failed, another one on the same log may succeed without having written a byte. So everything is
-   * written anew, into the main file. Blocks; for a disk that has just failed that is the lesser evil.
+   * Writes everything anew, into the main file: after a failed sync, another on the same log may succeed without having written a
+   * byte. Blocks, which for a disk that just failed is the lesser evil.
    */
   #moveOut(): void {
     const [result] = this.#db.pragma("wal_checkpoint(TRUNCATE)") as { busy: number }[];
@@ -392,9 +389,8 @@ const JOURNAL_BYTES = [18, 19];
 const WITHOUT_LOG = 1;
 
 /**
- * A main file from before the last time that the log was moved into it is an old copy, and the log beside it is not its own:
- * SQLite would make a mixture of the two. Then the log is deleted, so that the copy is seen for what it is.
- * Only for a file that nothing in this process has open: to close it would drop SQLite's locks on it.
+ * Deletes a log that is not its main file's own: beside an older copy of the file, SQLite would mix the two. Only for a file that
+ * nothing in this process has open: closing it would drop SQLite's locks.
  */
 function dropForeignLog(file: string, mark: IndexMark | undefined): void {
   if (mark?.base === undefined || !isFilled(`${file}-wal`)) return;

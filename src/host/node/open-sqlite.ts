@@ -2,11 +2,7 @@ import Database from "better-sqlite3";
 import { migrate } from "../../store/migrations.ts";
 import type { Sql, SqlRow, SqlValue } from "../../port.ts";
 
-/**
- * Opens a database, as every one of this host is opened. What SQLite needs for a moment (large sorts, journals of single
- * statements, the copy that it rewrites a file from) is kept in memory: there may be no folder for temporary files that can
- * be written to, and what is in an agent's rows belongs nowhere else.
- */
+/** Opens a database of this host. Temporary data stays in memory: rows belong nowhere else, and a folder may be missing. */
 export function openSqlite(source: string | Buffer, options?: Database.Options): Database.Database {
   const db = new Database(source, options);
   try {
@@ -23,10 +19,7 @@ const HEADER_WRITE_VERSION = 18;
 const HEADER_READ_VERSION = 19;
 const WAL_VERSION = 2;
 
-/**
- * Of new databases. A commit writes whole pages, and each table has one: rows of agents are small, so that small pages make
- * their files and what a turn writes half of what SQLite's own would.
- */
+/** Of new databases. A commit writes whole pages, and rows are small: small pages halve the files and what a turn writes. */
 const PAGE_BYTES = 2048;
 
 let empty: Buffer | undefined;

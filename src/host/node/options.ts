@@ -67,10 +67,7 @@ export interface HostOptions extends RouteOptions {
   readonly subAgents?: AgentClasses;
   /** The directory of all data. One host at a time may use it. */
   readonly dir?: string;
-  /**
-   * How long to wait for the directory when another process has it: one that stops, say, while this one is to take over.
-   * The wait blocks, so it is for the start of a process. Default: not at all.
-   */
+  /** How long to block at the start until another process lets go of the directory. Default: not at all. */
   readonly lock?: { readonly waitMs?: number };
   /** Instead of `dir`: `memoryStorage()`, for tests and for agents that may be forgotten. */
   readonly storage?: Storage;
@@ -85,10 +82,7 @@ export interface HostOptions extends RouteOptions {
   /** How long `stop()` waits for running work. What does not settle is carried on at the next start. Default 10 s. */
   readonly graceMs?: number;
   readonly limits?: Partial<HostLimits>;
-  /**
-   * Where is written what fails: turns, hooks, schedules, queued calls. A function is given each failure once, with the
-   * error as it was thrown; `false` writes nothing. Default: the console.
-   */
+  /** Where failures go: a function gets each once, with the error as thrown; `false`: nowhere. Default: the console. */
   readonly log?: Log;
   /** Default: the machine's clock. */
   readonly clock?: Clock;

@@ -11,9 +11,8 @@ const FOLDERS: ReadonlySet<string> = new Set(["agents", "blobs", "spare"]);
 const FILES = /^(host\.(db|pid)(-wal|-shm|-journal)?|agents\.json(\.draft)?)$/;
 
 /**
- * Closes what an earlier version, or a copy, has left open to others. What stands beside it in `dir` belongs to somebody
- * else and is left alone; then so is `dir` itself. Looks into folders only if they were open: their files were made in the
- * same way. Never throws: where modes cannot be changed, they were not the host's to choose.
+ * Closes what an earlier version, or a copy, left open to others. If others' files are in `dir`, they and `dir` are left alone.
+ * Looks only into folders that were open. Never throws: modes that cannot be changed were not the host's to choose.
  */
 export function closeToOthers(dir: string): void {
   const names = listed(dir);

@@ -28,10 +28,9 @@ export function publishTo(clock: Clock): Publish {
 }
 
 /**
- * Calls `listener` for every event of a type (`"chat:request:failed"`), of a family (`"chat:recovery:*"`, `"chat:*"` or
- * `"chat"` for short) or of all (`"*"`), of all agents in this process. It runs synchronously where the event happens, so
- * it should be quick; what it throws is reported by Node as an uncaught exception.
- * @returns a function that ends the subscription.
+ * Calls `listener` for events of all agents in this process: of a type (`"chat:request:failed"`), a family (`"chat:recovery:*"`,
+ * `"chat:*"` or `"chat"`) or all (`"*"`). Runs synchronously where the event happens, so be quick; what it throws is an uncaught
+ * exception. @returns a function that ends the subscription.
  */
 export function subscribe<P extends AgentEventPattern>(pattern: P, listener: (event: EventOf<P>) => void): () => void {
   const start = startOf(pattern);

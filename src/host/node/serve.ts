@@ -11,10 +11,7 @@ import { checkOptions, type HostOptions, hostOptionNames } from "./options.ts";
 import { toListener } from "./to-request.ts";
 
 const DEFAULT_PORT = 8787;
-/**
- * How long a connection may be idle before it is closed. Longer than proxies and clients keep theirs (mostly a minute):
- * who closes first must be the one who sends, else a request is lost in a connection that is being closed.
- */
+/** Idle time before a connection is closed. Longer than proxies' and clients' (mostly a minute), or a request could be lost. */
 const KEEP_ALIVE_MS = 75_000;
 
 /** Names of this machine are let in anyway; beside them only what code has made, for it came over no network. */
@@ -22,15 +19,9 @@ const ofThisMachine: Hosts = (_name, request) => !request.headers.has("host");
 
 /** What {@link serve} adds to the options of a host. */
 export interface ServeOptions extends Omit<HostOptions, "agents"> {
-  /**
-   * Classes that clients can reach, by name or as a list; or a directory with a file for each (a path from the working
-   * directory, or a `file:` URL): see `findAgents()`.
-   */
+  /** Classes that clients can reach, by name or as a list; or a directory (a path, or a `file:` URL): see `findAgents()`. */
   readonly agents: AgentClasses | string | URL;
-  /**
-   * Whether files of the agents directory are loaded again when they change: see `watchAgents()`. Default: when NODE_ENV
-   * is `development`. Never when it is `production`.
-   */
+  /** Reload agent files that change: see `watchAgents()`. Default: when NODE_ENV is `development`; never in `production`. */
   readonly watch?: boolean;
   /** Default 8787; 0 takes any free port. */
   readonly port?: number;
@@ -58,9 +49,8 @@ export interface ServedHost extends Host {
 }
 
 /**
- * Starts a host and an HTTP server for it. Resolves when it listens.
- * @throws PerdureError as {@link createHost}, and `bad_config` when `assets` is no directory or `agents` is one that cannot
- *   be loaded; the server's error when the port is taken.
+ * Starts a host and an HTTP server for it. Resolves when it listens. @throws PerdureError as {@link createHost}, and `bad_config`
+ * for a bad `assets` or `agents` directory; the server's error when the port is taken.
  */
 export async function serve(options: ServeOptions): Promise<ServedHost> {
   checkOptions(options, { ...hostOptionNames, ...ownOptionNames }, "serve()");

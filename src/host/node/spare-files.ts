@@ -10,9 +10,8 @@ const MAX_SPARES = 512;
 const FILL_AT_ONCE = 8;
 
 /**
- * Ready-made, synced database files, so that an agent's first write neither runs migrations nor waits for
- * the disk: it renames one. A file must be synced before SQLite has it (a log beside a main file that was
- * lost is thrown away by SQLite), and may not be opened from here afterwards; hence ahead of time.
+ * Ready-made, synced database files: an agent's first write renames one, without migrations or a sync. Made ahead, since a file
+ * must be synced before SQLite has it (else it throws the log away), and may not be opened from here afterwards.
  */
 export class SpareFiles {
   readonly #dir: string;

@@ -35,9 +35,8 @@ export function toRequest(incoming: IncomingMessage): Request | undefined {
 }
 
 /**
- * The address that a request is for, read in one way for HTTP and for upgrades; `undefined` when it could be read in
- * another: a path that does not begin with a slash or has backslashes (`//x/agents/…` is a path, never a server and a
- * path), a whole URL of another host than the `Host` header, two such headers, or one that is no name.
+ * The address of a request, read alike for HTTP and upgrades; `undefined` when ambiguous: no leading slash, backslashes
+ * (`//x/agents/…` is always a path), a URL of another host than the `Host` header, two such headers, or a bad one.
  */
 function readTarget({ url: target = "", headers, rawHeaders, socket }: IncomingMessage): URL | undefined {
   const { host } = headers;

@@ -3,11 +3,8 @@ import path from "node:path";
 import { FOLDER_MODE } from "./private-files.ts";
 
 /**
- * Syncs a database's write-ahead log from the thread pool. SQLite commits with `synchronous=NORMAL`, which
- * leaves this to us: a blocking sync in the commit would stall every agent of the process.
- *
- * Only the `-wal` file is ever opened here. Opening and closing the main file would drop SQLite's own
- * POSIX locks on it.
+ * Syncs a database's write-ahead log from the thread pool: SQLite commits with `synchronous=NORMAL`, since a blocking sync would
+ * stall every agent. Opens only the `-wal` file: closing the main file would drop SQLite's POSIX locks on it.
  */
 export class WalSync {
   readonly #path: string;

@@ -9,9 +9,8 @@ import type { Route, RouteRequest } from "../../door/routes.ts";
 const BEFORE_HEADER = "perdure-before";
 
 /**
- * `GET …/get-messages`: what is stored, without an answer that has only begun, since that comes by the stream.
- * All of it, or with `?last=N` the newest N, or with `?before=C` those before an earlier page. Of the current session,
- * or of `?_session=ID`.
+ * `GET …/get-messages`: what is stored, without an answer that has only begun, since that comes by the stream. With `?last=N` the
+ * newest N, with `?before=C` those before an earlier page; of the current session or of `?_session=ID`.
  */
 export const TRANSCRIPT_ROUTES: readonly Route<ChatDoor>[] = [
   { method: "GET", shape: "get-messages", acts: ["chat.read"], answer: storedMessages },

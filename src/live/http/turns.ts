@@ -95,10 +95,7 @@ export const TURN_ROUTES: readonly Route<ChatDoor>[] = [
 
 const sessions = new WeakMap<RequestCaller, string>();
 
-/**
- * The session that a request is about. That its sender may be there was asked before. It stays the same while the request is
- * judged and its body comes, whichever is the current one by then: what is done is done where it was allowed.
- */
+/** The session of a request, which its sender may enter. Fixed from then on, whichever is current when the body has come. */
 export function sessionFor(chat: Conversations, caller: RequestCaller): string {
   let session = sessions.get(caller);
   if (session === undefined) sessions.set(caller, (session = sessionIn(caller.uri) ?? chat.transcripts.current));
@@ -175,8 +172,8 @@ function askToAnswer(toolCallId: string, answer: ToolAnswer["answer"]): Ask {
 }
 
 /**
- * The answers as they may be given. @param all they are all that a page has: what is not about what is open is passed over.
- * @throws PerdureError `not_allowed`, `conflict` when one may not: then none is given.
+ * The answers as they may be given. `all`: they are all that a page has, so those about nothing open are passed over. @throws
+ * PerdureError `not_allowed`, `conflict`: then none is given.
  */
 async function judgeAnswers(
   chat: Conversations,
