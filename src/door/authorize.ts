@@ -9,8 +9,8 @@ import type { Connection } from "./connection.ts";
 /*
  * Who may do what
  *
- * All that somebody outside can ask of an agent is an act. Every way in (frames, HTTP, children) says which one it is, and
- * asks here before anything happens. `docs/security.md` has the same table for people; a test holds the two together.
+ * All that somebody outside can ask of an agent is an act. Every way in (frames, HTTP, children) names its act and asks here
+ * first. `docs/security.md` has the same table for people; a test holds the two together.
  *
  * Not decided here: who somebody is (the host's hooks, `host/route.ts`; a messenger's `allow` list), who may answer a question
  * for approval (`turn/intake/judge-answer.ts`), and what a model may do in somebody's name (`tool/action-authorize.ts`).
@@ -22,8 +22,8 @@ export interface Viewer {
 }
 
 /**
- * What an act does. `read` changes nothing. `write` changes something, or costs something, and is refused to who may only
- * read. `call` runs the app's own code, in which each write is refused to who may only read.
+ * What an act does. `read` changes nothing. `write` changes or costs something. `call` runs app code. Who may only read is
+ * refused a `write`, and each write inside a `call`.
  */
 export type ActEffect = "read" | "write" | "call";
 
@@ -158,8 +158,8 @@ export interface Judge {
 }
 
 /**
- * The one place that decides whether somebody outside may do something. Not a promise unless a hook of the app returns one,
- * so that frames stay in order without waiting. What is refused is told in an event. Never throws, and never rejects.
+ * Decides whether somebody outside may do something. A promise only if the app's hook returns one, so that frames stay in order
+ * without waiting. A refusal is told in an event. Never throws or rejects.
  */
 export function authorize(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
   const tell = (refusal: Refusal) => refusal && tellRefused(judge, caller, ask, refusal);
@@ -196,8 +196,8 @@ function askApp(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refus
 }
 
 /**
- * What a hook says that may take its time, and may return anything. Only true is a yes. A PerdureError that it throws is a
- * no in its own words. All but false and that is a mistake of the app, and a no: its people are told, its callers are not.
+ * A hook's answer, which may be slow. Only true is a yes; a PerdureError is a no in its own words. Anything but false and that is
+ * a mistake of the app, and a no: its people are told, its callers are not.
  */
 export function askHook(
   hook: () => unknown,

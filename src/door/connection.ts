@@ -83,10 +83,7 @@ export class Connection<State = unknown> {
     this[socket].send(message);
   }
 
-  /**
-   * Closes it. Clients come back after most codes; 1008 and 4000 to 4999 tell them to stay away.
-   * @throws PerdureError `bad_input` for a code that may not be sent.
-   */
+  /** Closes it. Clients return, except after 1008 and 4000 to 4999. @throws PerdureError `bad_input` for an unsendable code. */
   close(code = 1000, reason = ""): void {
     if (
       code !== 1000 &&

@@ -74,9 +74,9 @@ const ALWAYS_KEPT = [
 ];
 
 /**
- * Erases a session, or all sessions and messages of a subject: rows in one transaction, then files and children. What a
- * crash cuts off is done by {@link finishErase}. What other sessions show of an erased session stays and is listed.
- * @returns a receipt, which is stored too.
+ * Erases a session, or all sessions and messages of a subject: rows in one transaction, then files and children. {@link
+ * finishErase} completes what a crash cut off. What other sessions show stays and is listed. @returns a receipt, which is stored
+ * too.
  * @throws PerdureError `bad_input`, `not_found` for a session that is not there, `bad_state` when its turns do not end.
  */
 export async function erase(deps: EraseDeps, scope: EraseScope): Promise<EraseReceipt> {

@@ -1,9 +1,9 @@
 import type { Price } from "./prices.ts";
 
 /**
- * List prices of well-known models in US dollars per million tokens, as of July 2026. A start, not
- * a bill: providers change prices, and discounts, batch and regional prices are not in here. An app that caps costs
- * should give its own table. Models that are not in it have no known price; they are never taken to be free.
+ * List prices of well-known models in US dollars per million tokens, as of July 2026. A start, not a bill: prices change, and
+ * discounts, batch and regional prices are not in here. To cap costs give your own table. Unlisted models have no known price,
+ * not a price of zero.
  */
 export const defaultPrices: Readonly<Record<string, Price>> = {
   "claude-fable-5": claude(10, 50),

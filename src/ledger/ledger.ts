@@ -101,12 +101,11 @@ const DEFAULT_PAGE = 100;
 const MAX_PAGE = 1000;
 
 /**
- * The ledger of all model calls: reserved at their worst case before they are made, settled at what they used. Rows are
- * never changed after that. Everything is synchronous and belongs to the caller's transaction: a row is there if and
- * only if what was written with it is.
+ * The ledger of all model calls: reserved at their worst case before they are made, settled at what they used, and never changed
+ * after that. Synchronous, in the caller's transaction: a row is there if and only if what was written with it is.
  *
- * What is charged is never less than what is known to be used (see {@link Ledger.settle}), so a budget can be reached
- * too early, but not passed without anybody noticing. A restart, a retry and a recovery pay like everything else.
+ * Never charges less than what is known to be used (see {@link Ledger.settle}), so a budget can be reached too early, but not
+ * passed unnoticed. Restarts, retries and recoveries pay like everything else.
  */
 export class Ledger {
   readonly #host: AgentHost;
@@ -126,10 +125,9 @@ export class Ledger {
   }
 
   /**
-   * Books a call before it is made. Checks the budgets of its turn, its session and the agent with all that it could
-   * use, on top of what is charged and what other calls under way may still use.
-   * @throws PerdureError `bad_config` when a budget counts money and the model has no known price, or a budget or a
-   * price is none; `bad_input` for an estimate that is no number; `sql_failed` when the id is taken. Nothing is written.
+   * Books a call before it is made, if its worst case, on top of what is charged and reserved, fits the budgets of its turn,
+   * session and agent. @throws PerdureError `bad_config` when a budget counts money and the model has no known price, or for a
+   * bad budget or price; `bad_input` for a bad estimate; `sql_failed` when the id is taken. Nothing is written then.
    */
   reserve(call: NewCall): Reserved | OverBudget {
     const input = tokens(call.estimate.input);
@@ -282,9 +280,8 @@ export class Ledger {
   }
 
   /**
-   * A person agreed: raises the limits of one turn, session or the agent (its key does not matter) by `amount`, on top
-   * of earlier grants, and answers the question of a soft limit for good. An empty amount does only the latter.
-   * @throws PerdureError `bad_input` for amounts below 0.
+   * A person agreed: raises the limits of a turn, a session or the agent by `amount`, on top of earlier grants, and answers a
+   * soft limit's question for good; an empty amount does only that. @throws PerdureError `bad_input` for amounts below 0.
    */
   grant(scope: UsageScope, key: string, amount: { readonly tokens?: number; readonly cost?: number }): void {
     const { tokens: more = 0, cost = 0 } = amount;
@@ -297,10 +294,7 @@ export class Ledger {
     });
   }
 
-  /**
-   * Erases a session: its calls, sums and grants, and those of its turns. What it used stays in the sums of the agent
-   * (numbers only), because money that was spent is spent: deleting a conversation gives no new budget.
-   */
+  /** Erases the calls, sums and grants of a session and its turns. The agent's sums stay: deleting gives no new budget. */
   remove(session: string): void {
     this.#host.tx(() => {
       this.#closeAll((row) => row.session === session);
@@ -402,10 +396,7 @@ export interface OverBudgetAbove extends OverBudget {
   readonly agent: string;
 }
 
-/**
- * The agents that asked for a turn, up to the root: what it uses counts in their ledgers too. A call is reserved with
- * them before it is made, and settled after; both can be asked again and count once.
- */
+/** The agents that asked for a turn, up to the root; their ledgers count its calls too. What is asked twice counts once. */
 export interface Payers {
   /** @throws what the call to them throws; PerdureError `bad_config` of a ledger above. Then nothing need be undone. */
   reserve(call: PaidCall, signal: AbortSignal): Promise<ReservedAbove | OverBudgetAbove>;

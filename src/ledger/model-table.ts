@@ -1,6 +1,6 @@
 /**
- * What a table says about a model that is known by these names. Patterns are model ids (`gpt-5`, with its dated or
- * numbered versions), ids at a provider (`openai/gpt-5`), or beginnings (`ollama/*`); the longest that fits wins.
+ * What a table says about a model with these names. Patterns: an id with its versions (`gpt-5`), an id at a provider
+ * (`openai/gpt-5`), a beginning (`ollama/*`). The longest that fits wins.
  */
 export function fromTable<T>(table: Readonly<Record<string, T>>, names: readonly string[]): T | undefined {
   let best: string | undefined;

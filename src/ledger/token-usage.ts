@@ -20,9 +20,8 @@ interface ReportedUsage {
 }
 
 /**
- * What a provider reported, as the ledger counts it. `undefined` when it said nothing that can be charged: no
- * numbers, only zeros (a call that reached a model used something), or one side without the other and no total.
- * Never throws.
+ * A provider's report as the ledger counts it. `undefined` when nothing in it can be charged: no numbers, only zeros (a call that
+ * reached a model used something), or one side without the other and no total. Never throws.
  */
 export function readUsage(reported: ReportedUsage | null | undefined): Usage | undefined {
   if (typeof reported !== "object" || reported === null) return undefined;

@@ -31,10 +31,7 @@ interface StoredFile extends FileInfo {
   readonly bytes: Uint8Array;
 }
 
-/**
- * The files of an agent: bytes that would be too large for rows, named by their content, and for each a cell that says
- * what it is. Bytes are stored and deleted one after the other, so that nothing is deleted while it is stored again.
- */
+/** An agent's files: bytes too large for rows, named by content, with a cell each. Stores and deletes never overlap. */
 export class Files {
   readonly #host: AgentHost;
   readonly #order = new InOrder();

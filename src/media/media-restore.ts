@@ -2,10 +2,7 @@ import { dataUrlOf, mapMedia, referencesOf, toReference } from "../message/media
 import type { Part, UIMessage } from "../message/types.ts";
 import type { Files } from "./files.ts";
 
-/**
- * Messages as they were before what is large in them was kept elsewhere: what a model reads does not change by where it
- * is kept. Each is remembered as long as it does not change.
- */
+/** Messages with what is kept elsewhere put back: a model reads the same wherever it is. Each is cached until it changes. */
 export class MediaRestore {
   readonly #files: () => Files;
   readonly #known = new WeakMap<UIMessage, UIMessage>();

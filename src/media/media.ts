@@ -27,15 +27,9 @@ const DEFAULT_KEPT = 8;
 
 /** How long pictures, files and long outputs stay where. */
 export interface MediaRetention {
-  /**
-   * The newest messages of a conversation keep all that they hold; what is large in older ones is kept as a file, and the
-   * message refers to it. Default: 8.
-   */
+  /** How many of the newest messages keep all they hold; what is large in older ones becomes a file. Default: 8. */
   readonly keepInMessages?: number;
-  /**
-   * The path under which clients reach the agent, when it is not the one that its host has it at: an app that mounts it
-   * somewhere else (the clients' `basePath`) says so here, as in `"/me"`.
-   */
+  /** The path under which clients reach the agent (their `basePath`), such as `"/me"`, when an app mounts it elsewhere. */
   readonly address?: string;
   /** Such a file is deleted after this many days, and the message says so. Default: never. */
   readonly days?: number | undefined;
@@ -52,10 +46,7 @@ interface MediaDeps {
   failed(error: unknown): void;
 }
 
-/**
- * Takes what is large out of older messages, in the background. First the bytes are stored, then the row is changed, so
- * a crash leaves at most bytes that nobody refers to, which are deleted later.
- */
+/** Takes what is large out of older messages, in the background: bytes first, then the row; a crash leaves only stray bytes. */
 export class MediaMover {
   readonly #deps: MediaDeps;
   readonly #waiting = new Set<string>();

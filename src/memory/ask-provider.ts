@@ -6,11 +6,7 @@ export const READ_MS = 10_000;
 /** How long it may take for what the model, or the app, asks of it. */
 export const WORK_MS = 30_000;
 
-/**
- * Asks a provider for something. Whatever it throws, and whatever takes too long, is a PerdureError that says whose
- * provider it was and what it was asked.
- * @throws PerdureError `provider_failed`, `timeout`
- */
+/** Asks a provider. @throws PerdureError `provider_failed`, `timeout`, which say whose provider it was and what it was asked. */
 export async function askProvider<T>(
   clock: Clock,
   ms: number,

@@ -39,12 +39,11 @@ export interface ContextBlock {
 }
 
 /**
- * The context blocks of one session: texts beside the conversation that the model reads with every request and that it
- * may write, load from and search, according to their kind. What the agent stores itself is in rows: whoever writes, in
- * whatever session, nothing is lost.
+ * The context blocks of one session: texts beside the conversation that the model reads with every request and, by their kind,
+ * may write, load from and search. What the agent stores itself is in rows: whoever writes, in whatever session, nothing is lost.
  *
- * The text of all blocks is part of the prompt. {@link ContextBlocks.withCachedPrompt} keeps that text as it is, byte for
- * byte and across restarts, until {@link ContextBlocks.refreshSystemPrompt}.
+ * Their text is part of the prompt. {@link ContextBlocks.withCachedPrompt} keeps it byte for byte, across restarts, until {@link
+ * ContextBlocks.refreshSystemPrompt}.
  */
 export class ContextBlocks {
   readonly #host: SessionStore;
@@ -84,10 +83,7 @@ export class ContextBlocks {
     return this;
   }
 
-  /**
-   * The text of the blocks is made once, stored, and used as it is: also after a restart, and whatever is written to the
-   * blocks. It is made anew by {@link ContextBlocks.refreshSystemPrompt}, and when the code declares other blocks.
-   */
+  /** Freezes the blocks' text, across restarts and writes, until a refresh or until the code declares other blocks. */
   withCachedPrompt(): this {
     this.#cached = true;
     return this;
@@ -108,9 +104,8 @@ export class ContextBlocks {
   }
 
   /**
-   * Adds a block, or declares one of that name differently. One without a provider is there after a restart too; one
-   * with a provider must be added again. A frozen prompt shows it after the next refresh.
-   * @throws PerdureError `bad_config`, `limit`
+   * Adds or redeclares a block. One with a provider must be added again after a restart; a frozen prompt shows it after the next
+   * refresh. @throws PerdureError `bad_config`, `limit`
    */
   async addContext(label: string, options: ContextOptions = {}): Promise<ContextBlock> {
     const definition = this.#define(label, options);
@@ -129,9 +124,8 @@ export class ContextBlocks {
   }
 
   /**
-   * Takes a block away, also one that the code declares, until it is added again. What it holds stays stored, and is
-   * there when it comes back, unless `erase` is set. A frozen prompt shows it until the next refresh.
-   * @returns whether it was there
+   * Takes a block away, also a declared one, until it is added again. What it holds stays stored unless `erase` is set. A frozen
+   * prompt shows it until the next refresh. @returns whether it was there
    */
   removeContext(label: string, options: { readonly erase?: boolean } = {}): boolean {
     const definition = this.#find(label);
@@ -178,10 +172,7 @@ export class ContextBlocks {
     return this.#writeFromCode(label, { content, action: "append" });
   }
 
-  /**
-   * Writes the text behind a key, whole, in a block that has keys; an empty one takes the key away where the agent stores
-   * them. @throws as {@link ContextBlocks.replaceContextBlock}
-   */
+  /** Writes the text behind a key; an empty one removes a stored key. @throws as {@link ContextBlocks.replaceContextBlock} */
   async setContextEntry(label: string, key: string, content: string, description?: string): Promise<void> {
     const definition = this.#known(label);
     if (!isKeyed(definition)) {
@@ -194,9 +185,8 @@ export class ContextBlocks {
   // The prompt
 
   /**
-   * The text of all blocks as the model is to read it now: the frozen one where there is one, else made from what they
-   * hold. Empty without blocks. A provider that cannot be read, or takes too long, is reported; its block stays as it
-   * was read last.
+   * The text of all blocks for the model: the frozen one, else made from what they hold. Empty without blocks. A provider that
+   * fails or takes too long is reported; its block stays as it was read last.
    */
   async systemPrompt(): Promise<string> {
     const frozen = this.#cached ? this.#frozen() : undefined;

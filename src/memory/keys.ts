@@ -1,7 +1,4 @@
-/**
- * The names of the cells that hold what belongs to context blocks. Labels have no ":", and keys are written without,
- * so no two names are the same.
- */
+/** Names of the cells of context blocks. Unique, since labels have no ":" and keys are written without one. */
 export const cellOf = {
   /** The text of a block; of one that all sessions share, without a session. */
   block: (label: string, session: string | undefined) =>

@@ -4,10 +4,7 @@ import { ASIDE } from "../store/damaged.ts";
 import { cellOf } from "./keys.ts";
 import { settleUnloads } from "./loaded.ts";
 
-/**
- * Gives a session that was forked the blocks of the one that it came from: what they hold, what was added and taken
- * away, the frozen prompt, and what is loaded. In the caller's transaction. Shared blocks are shared already.
- */
+/** Copies a session's blocks to its fork: contents, additions, removals, frozen prompt, loads. In the caller's transaction. */
 export function copyContext(db: Sql, from: string, to: string): void {
   for (const { key, value } of cellsOf(db, from))
     writeCell(
@@ -17,28 +14,19 @@ export function copyContext(db: Sql, from: string, to: string): void {
     );
 }
 
-/**
- * The conversation of a session was cleared, in the caller's transaction: nothing is loaded any more, and the next
- * prompt is made from what the blocks hold. What they hold stays.
- */
+/** After a clear, in the caller's transaction: nothing is loaded, the prompt is made anew. What blocks hold stays. */
 export function beginContextAnew(db: Sql, session: string): void {
   deleteCell(db, cellOf.prompt(session));
   deleteCell(db, cellOf.loaded(session));
 }
 
-/**
- * The conversation of a session was compacted, in the caller's transaction: the request changes anyway, so what was
- * unloaded goes now, and the next prompt is made from what the blocks hold.
- */
+/** After a compaction, in the caller's transaction: the request changes anyway, so unloads settle and the prompt is made anew. */
 export function contextCompacted(db: Sql, session: string): void {
   settleUnloads(db, session);
   deleteCell(db, cellOf.prompt(session));
 }
 
-/**
- * Deletes what the blocks of a session hold, in the caller's transaction, also what could not be read and was kept aside.
- * Shared blocks stay.
- */
+/** Deletes what a session's own blocks hold, also what was unreadable and kept aside. In the caller's transaction. */
 export function deleteContext(db: Sql, session: string): void {
   for (const { key } of cellsOf(db, session)) deleteCell(db, key);
   for (const [prefix, colons] of prefixes(session)) {

@@ -27,11 +27,7 @@ export function noteLoaded(db: Sql, session: string, loaded: LoadedKey): void {
   });
 }
 
-/**
- * Marks what was loaded under a key. What the model has read stays as it is until {@link settleUnloads}: what was
- * sent once is sent again in the same bytes.
- * @returns how many loads were marked
- */
+/** Marks loads under a key. They stay until {@link settleUnloads}: the same bytes are sent till then. @returns how many */
 export function noteUnloaded(db: Sql, session: string, label: string, key: string): number {
   return db.tx(() => {
     let marked = 0;

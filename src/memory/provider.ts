@@ -4,9 +4,8 @@ type Maybe<T> = T | Promise<T>;
 type Text = string | null | undefined;
 
 /*
- * What a context block is read from and written to, when the agent does not store it itself. Which kind it is follows
- * from the methods that it has. All of them may be slow, within bounds, and may throw: a text that cannot be read stays
- * as it was read last, and a write that fails is told to whoever wanted it.
+ * What a context block is read from and written to, when the agent does not store it. Its methods say which kind it is. They may
+ * be slow, within bounds, and throw: an unreadable text stays as last read, a failed write is told to whoever wanted it.
  */
 
 /** A text that the model reads and cannot change. */

@@ -18,10 +18,7 @@ export function staticContext(text: string): ReadOnlyContext {
   return { get: () => text };
 }
 
-/**
- * Texts that the model sees a list of, and loads one by one. Of a record or a map: what is put into it later is there
- * the next time the list is made.
- */
+/** Texts that the model sees a list of and loads one by one. Later additions to the record or map are in the next list. */
 export function loadableContext(entries: ContextEntries): LoadableContext {
   return {
     get: () => listOf(listed(entries)),

@@ -7,10 +7,7 @@ import { cellOf } from "./keys.ts";
 
 const CUT = `[Cut here: more than ${MAX_CONTENT_CHARS} characters.]`;
 
-/**
- * Asks the providers of blocks for their texts, all at once, and stores what they give. One that fails, or takes too
- * long, is reported; what it gave last stays. Never rejects because of a provider.
- */
+/** Asks all providers for their texts and stores them. One that fails or is slow is reported and keeps its last text. */
 export async function readSources(
   host: SessionStore,
   session: string,

@@ -16,10 +16,7 @@ interface FilledBlock {
   readonly content: string | undefined;
 }
 
-/**
- * The blocks as the model reads them. Depends on what it is given alone: the same blocks give the same bytes.
- * @param frozen the text will be read for longer than it is true, and says so
- */
+/** The blocks as the model reads them: same blocks, same bytes. `frozen`: it may be read when no longer true, and says so. */
 export function renderBlocks(blocks: readonly FilledBlock[], count: CountTokens, frozen: boolean): string {
   if (blocks.length === 0) return "";
   const can = (what: (definition: Definition) => boolean) => blocks.some(({ definition }) => what(definition));

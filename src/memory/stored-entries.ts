@@ -57,10 +57,7 @@ export function storedEntries(host: SessionStore, label: string, session: string
         .slice(0, limit)
         .map(({ key, content }) => ({ key, content }));
     },
-    /**
-     * Changes one entry, with the reading of what is there in one transaction. A `call` that was here already changes
-     * nothing. @throws PerdureError `limit`, what `change` throws
-     */
+    /** Changes an entry in one transaction. A known `call` changes nothing. @throws PerdureError `limit`, what `change` throws */
     change(
       key: string,
       change: (content: string | undefined) => string,

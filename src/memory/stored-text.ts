@@ -16,11 +16,7 @@ export function readText(host: SessionStore, key: string): string | undefined {
   return read(host, key)?.content;
 }
 
-/**
- * Changes a text, in one transaction with the reading of what is there: whatever writes at the same time, nothing is
- * lost. With a `call` that was here already nothing is changed. What `change` throws undoes it.
- * @returns the text as it is now
- */
+/** Changes a text in one transaction. A known `call`, or a throw of `change`, changes nothing. @returns the text now */
 export function changeText(
   host: SessionStore,
   key: string,

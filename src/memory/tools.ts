@@ -31,10 +31,7 @@ const label = { type: "string", description: "The name of the block." } as const
 const key = { type: "string", description: "The key of the entry." } as const;
 const keyed = objectInput<unknown>(["label", "key"], { label, key });
 
-/**
- * Tools with which a model uses the blocks; only those that some block has use for. Their descriptions name no block, so
- * that they stay the same while blocks come and go. What goes wrong is thrown, as a sentence that the model can act on.
- */
+/** Tools for the blocks there are. They name no block, so that they stay the same; errors are sentences a model can act on. */
 export function contextTools(blocks: ToolBlocks): ToolSet {
   const definitions = blocks.definitions();
   const tools: ToolSet = {};

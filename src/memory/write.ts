@@ -33,9 +33,8 @@ const MAX_KEY_LENGTH = 512;
 const writers = new WeakMap<SessionStore, InOrderByKey<string>>();
 
 /**
- * Writes to a block, and to its provider if it has one. Resolves when that is done. Nothing is written when it rejects,
- * unless it is the provider that failed.
- * @returns the whole text of the block now; undefined for one that has keys
+ * Writes to a block, and to its provider if it has one. When it rejects nothing is written, unless the provider failed.
+ * @returns the block's whole text now; undefined for one with keys
  * @throws PerdureError `read_only`, `bad_input`, `limit`, `provider_failed`, `timeout`
  */
 export async function writeBlock(

@@ -13,19 +13,17 @@ export interface AdmitOptions {
 }
 
 /**
- * Decides what of a model's chunk is stored and sent. Clients end with an error when a chunk refers to
- * something that they do not have, and go back to an earlier state when a model repeats itself, so both are
- * put right here. The rules:
+ * Decides what of a model's chunk is stored and sent. A chunk about something that clients do not have ends them with an error,
+ * and a repetition takes them back to an earlier state, so both are put right here:
  *
- * - `start` tells the id that the message is stored under; in a continuation it tells none. A second one tells only
- *   its metadata: clients that are given the stream again begin anew with each.
+ * - `start` tells the id that the message is stored under, none in a continuation. A second one tells only its metadata: clients
+ *   begin anew with each.
  * - Text and reasoning without a start get one; an end without a start is dropped.
  * - What a call has behind it is dropped, and what is about a call that is not in this message.
  * - An input that completes after its approval was asked for is followed by the question again.
  * - Errors are no chunks: the caller reports them.
  *
  * Does not change `builder`; give it the result in order before the next call ({@link takeChunk} does).
- * @returns the chunks in its place, often just the same one, or none.
  */
 function admitChunk(builder: MessageBuilder, chunk: UIMessageChunk, options: AdmitOptions = {}): UIMessageChunk[] {
   switch (chunk.type) {

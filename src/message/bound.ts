@@ -18,11 +18,9 @@ interface BoundMessage {
 }
 
 /**
- * Makes a message fit into a row. What a user wrote is never cut: it was refused when it came, if it was too large. Of
- * others, tool outputs go first, the largest first, cut in a way that keeps their shape; then texts; then whatever else is
- * large. `metadata.compactedToolOutputs` lists the calls and
- * `metadata.compactedTextParts` the positions of the texts that were cut. Never throws.
- * @returns the same message when it fits already, which is decided without counting bytes when it is small.
+ * Makes a message fit into a row. A user's words are never cut: too large ones were refused when they came. Else tool outputs go
+ * first, the largest first, keeping their shape; then texts; then whatever is large. `metadata.compactedToolOutputs` lists the
+ * calls and `metadata.compactedTextParts` the positions of what was cut. Never throws. @returns the same message when it fits.
  */
 export function boundMessage(
   message: UIMessage,

@@ -13,10 +13,7 @@ import {
 /** A part of type `data-*`. */
 export type DataPart = Extract<Part, { type: `data-${string}` }>;
 
-/**
- * An assistant message under construction. Made by {@link newBuilder} or {@link builderFrom}, changed only by
- * `applyChunk`, read with {@link toMessage}. The maps make every chunk cost the same, however long the message is.
- */
+/** An assistant message under construction, changed only by `applyChunk`. The maps make a chunk's cost independent of length. */
 export interface MessageBuilder {
   id: string;
   metadata: unknown;

@@ -1,8 +1,7 @@
 /**
- * Cuts the middle out of a text of more than `maxLines` lines or `maxChars` characters. About as much of the beginning
- * as of the end is kept, in whole lines where lines are not too long for that, and a line of its own says what is
- * missing. The result keeps to both bounds, unless the note alone does not.
- * @param note what stands in the gap, given the characters and the line breaks that were left out. One line.
+ * Cuts the middle out of a text of more than `maxLines` lines or `maxChars` characters, in whole lines where they are short
+ * enough; a line says what is missing. The result keeps to both bounds, unless the note alone does not.
+ * @param note one line for the gap, given the characters and line breaks left out.
  * @returns the same text when it is within the bounds.
  */
 export function cutMiddle(

@@ -26,9 +26,8 @@ const inBytes: Cutting = {
 };
 
 /**
- * A smaller value of the same kind: long strings lose their end, lists and objects their last items. Small items stay
- * whole, and large ones share the room that is left; where there are too many for that, the first are kept.
- * @param room about how much JSON the result may have; it may exceed that by a few short notes.
+ * A smaller value of the same kind: long strings lose their end, lists and objects their last items. Small items stay whole,
+ * large ones share what is left; if there are too many, the first are kept. `room`: about how much JSON, plus a few short notes.
  */
 export function cutValue(value: unknown, room: number, how: Cutting = inBytes): unknown {
   if (typeof value === "string") return how.text(value, room);

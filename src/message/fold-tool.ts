@@ -67,9 +67,8 @@ export function applyToolChunk(builder: MessageBuilder, chunk: ToolChunk): boole
 }
 
 /**
- * The call that an input chunk is about, or `undefined` when it opens a new one. Some providers number their
- * calls from zero again in each step: an id that this stream settled in an earlier step is free again. The
- * calls that were there before the stream are not: a model that shows them again is repeating itself.
+ * The call that an input chunk is about, or `undefined` for a new one. Some providers count from zero in each step, so an id that
+ * this stream settled in an earlier step is free; calls from before the stream are not: there the model repeats itself.
  */
 export function findCall(builder: MessageBuilder, toolCallId: string): ToolPart | undefined {
   const slot = builder.tools.get(toolCallId);

@@ -4,9 +4,8 @@ import { mergeJson } from "../base/json.ts";
 import type { ProviderMetadata, ReasoningUIPart, TextUIPart, UIMessageChunk } from "./types.ts";
 
 /**
- * Applies one chunk to the message, with the same result as the AI SDK's client gets from the same stream,
- * but without its strictness: text without a start gets its part, results of unknown calls and unknown types
- * are ignored, a repeated tool chunk never takes a call back. Never throws on a parsed chunk.
+ * Applies one chunk with the same result as the AI SDK's client, but leniently: text without a start gets its part, results of
+ * unknown calls and unknown types are ignored, a repeated tool chunk never takes a call back. Never throws on a parsed chunk.
  * @returns whether the message changed.
  */
 export function applyChunk(builder: MessageBuilder, chunk: UIMessageChunk): boolean {

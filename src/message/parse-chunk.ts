@@ -30,9 +30,8 @@ const required: Readonly<Record<string, Fields>> = {
 };
 
 /**
- * Checks a chunk that came from a model stream or from the log. Unknown types pass, because newer streams
- * may have them: folding ignores them and clients do too.
- * @param namesCalls a call may come without an id: whoever reads it gives it one.
+ * Checks a chunk from a model stream or the log. Unknown types pass: newer streams may have them, and folding ignores them.
+ * @param namesCalls a call may come without an id: the reader gives it one.
  * @returns the same object, or `undefined` when it lacks what its type needs; never throws.
  */
 export function parseChunk(value: unknown, namesCalls = false): UIMessageChunk | undefined {

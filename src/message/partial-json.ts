@@ -5,9 +5,8 @@ const word = /[-+.\w]+/y;
 const literals = ["true", "false", "null"];
 
 /**
- * The value that the beginning of a JSON text stands for: open strings, arrays and objects are closed where
- * the text ends, a key without a value is left out.
- * @returns `undefined` when there is no value yet, or when the text is not the beginning of JSON.
+ * The value that the beginning of a JSON text stands for: what is open is closed, a key without a value left out. @returns
+ * `undefined` when there is no value yet, or when the text is not the beginning of JSON.
  */
 export function parsePartialJson(text: string): unknown {
   return tryParseJson(text) ?? tryParseJson(closeJson(text));

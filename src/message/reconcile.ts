@@ -35,14 +35,12 @@ export interface Reconciled {
 }
 
 /**
- * Reads a client's whole transcript as the little that it may change: new user messages, edits of user
- * messages, and where the conversation is cut. Assistant and system messages of clients are never taken:
- * the server's copy is the right one, also of an answer that is still being written. Nothing before the last
- * message of the client is removed, because a client may show only the end of a long conversation; and nothing
- * before a stored message is added, because a client may also show what was trimmed away, or merged.
+ * Reads a client's whole transcript as the little that it may change: new user messages, edits of them, and where the
+ * conversation is cut. A client's assistant and system messages are never taken: the server's copy is right, also of an answer
+ * under way. Nothing before the client's last message is removed, because it may show only the end of a conversation; nothing
+ * before a stored message is added, because it may show what was trimmed or merged.
  *
- * Only the last message is compared with what is stored: an edit by the public clients is always the last one, and so the
- * cost of a turn does not grow with the conversation.
+ * Only the last message is compared with what is stored: public clients edit no other, and the cost does not grow with length.
  */
 export function reconcile(
   stored: StoredMessages,

@@ -20,9 +20,8 @@ export interface RepairOptions {
   /** The error text of calls that have no result. */
   readonly interruptedText?: string;
   /**
-   * What stands in the place of a call without a result, instead of the default error: the call with an end, or another
-   * part. It sees the call as it is stored. A call that has not ended, a part that no answer can have, or a throw, falls
-   * back to the default. Called once per call; should be fast.
+   * What replaces a call without a result, instead of the default error: the call with an end, or another part. A call without an
+   * end, an impossible part or a throw falls back to the default. Called once per call; should be fast.
    */
   readonly repairInterruptedToolPart?: (part: ToolPart, message: UIMessage) => ToolPart | Part | undefined;
   /** Calls that wait for an answer stay open. */
@@ -32,9 +31,8 @@ export interface RepairOptions {
 }
 
 /**
- * Makes a message one that every provider accepts: each call has a result, each input is an object, nothing is still
- * streaming, each file has an address. One call without a result would make every later request fail. Calls that have
- * ended keep their result. Doing it twice changes nothing more; never throws.
+ * Makes a message one that every provider accepts: each call has a result, each input is an object, nothing is still streaming,
+ * each file has an address. One call without a result would fail every later request. Idempotent; never throws.
  * @returns the same object where there is nothing to repair.
  */
 export function repairMessage(message: UIMessage, options: RepairOptions = {}): UIMessage {

@@ -7,10 +7,9 @@ const expiringKeys: ReadonlySet<string> = new Set(["itemId", "reasoningEncrypted
 const metadataFields = ["providerMetadata", "callProviderMetadata", "resultProviderMetadata"] as const;
 
 /**
- * Removes what must not outlive the turn: OpenAI's item ids and encrypted reasoning, and then reasoning that
- * has neither text nor metadata left. Anthropic's redacted reasoning is all metadata and stays. Doing it twice
- * changes nothing more.
- * @returns the same object when there was nothing to remove.
+ * Removes what must not outlive the turn: OpenAI's item ids and encrypted reasoning, then reasoning left without text and
+ * metadata. Anthropic's redacted reasoning is all metadata and stays. Idempotent. @returns the same object if nothing was
+ * removed.
  */
 export function sanitizeMessage(message: UIMessage): UIMessage {
   let changed = false;

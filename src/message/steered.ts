@@ -30,10 +30,7 @@ export function withoutReserved(message: UIMessage): UIMessage {
   return Object.keys(metadata).length === 0 ? rest : { ...rest, metadata };
 }
 
-/**
- * The conversation for the model: without messages that it reads as a part of an answer. The answers decide, not the
- * notes on the messages: if an answer is gone, what it had taken in is a message like any other again.
- */
+/** The conversation for the model, without messages that answers took in. If such an answer is gone, they count again. */
 export function withoutSteered(messages: readonly UIMessage[]): UIMessage[] {
   const taken = new Set<string>();
   for (const { role, parts } of messages) {

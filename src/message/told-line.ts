@@ -1,10 +1,7 @@
 import { isToolPart, toolName, type UIMessage } from "./types.ts";
 import { isRecord } from "../base/json.ts";
 
-/*
- * What code writes below a summary about messages that the summary does not cover: those that wait, and calls that go on.
- * Who deletes such a message has to find these lines again, so both are made here.
- */
+/* Lines that code adds below a summary about what it does not cover: what waits, and calls that go on. Made and found here. */
 
 /** The most characters of a line. */
 export const MAX_LINE = 400;
@@ -51,10 +48,7 @@ export const BUDGET_TOOL = "continue_over_budget";
 /** The name under which the message about the end of a call in the background says which call it was. */
 export const BACKGROUND_METADATA = "backgroundCall";
 
-/**
- * Whether a message stands in the user's place and tells what a tool said, or another agent that nobody waited for: these
- * are not the user's words. The task of an agent that works for another is no such message.
- */
+/** Whether a message in the user's place tells what a tool, or an agent nobody waited for, said. The task of a run is none. */
 export function isToldByCode({ id, role, metadata }: Pick<UIMessage, "id" | "role" | "metadata">): boolean {
   if (role !== "user" || !isRecord(metadata)) return false;
   const { agentToolRunId: run } = metadata;

@@ -1,10 +1,7 @@
 import { isRecord, tryParseJson } from "../base/json.ts";
 import type { ToolPart } from "./types.ts";
 
-/**
- * A tool's input as an object, which is all that providers accept: an object as it is, a string that holds
- * one parsed, anything else as `{}`. One bad input in the history would make every later request fail.
- */
+/** A tool's input as the object that providers insist on: parsed if a string holds one, else `{}`. */
 export function toToolInput(input: unknown): Record<string, unknown> {
   if (isRecord(input)) return input;
   if (typeof input !== "string" || !input.trimStart().startsWith("{")) return {};

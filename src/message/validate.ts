@@ -5,8 +5,8 @@ import { isToolType, type Role, type UIMessage } from "./types.ts";
 /** Ids come from clients and models; a longer one is a mistake or an attack. */
 export const MAX_ID_LENGTH = 512;
 /**
- * The most that a user's message takes, in bytes of JSON. It is stored whole or not at all: nobody but its author knows
- * what may be left out. A client sends its whole transcript with each message, in one frame, so that there is no more room.
+ * The most JSON bytes of a user's message. Stored whole or not at all: only its author knows what may be left out. A client sends
+ * its whole transcript in one frame, so that there is no more room.
  */
 const MAX_USER_MESSAGE_BYTES = 8_000_000;
 /** The most parts of a user's message. People send a few; every part is looked at whenever the message is. */
@@ -19,9 +19,8 @@ export const MAX_DEPTH = 100;
 const roles: ReadonlySet<unknown> = new Set<Role>(["user", "assistant", "system"]);
 
 /**
- * Checks that `value` has the structure of a message: an id, a known role and a list of parts that each
- * have a type. Unknown fields stay. Does not look into the parts.
- * @returns the same object, or `undefined` when it is not a message; never throws.
+ * Checks that `value` is a message: an id, a known role, parts with a type each. Does not look into the parts; unknown fields
+ * stay. @returns the same object, or `undefined`; never throws.
  */
 export function parseMessage(value: unknown): UIMessage | undefined {
   return messageFault(value) === undefined ? (value as UIMessage) : undefined;

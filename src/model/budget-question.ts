@@ -2,10 +2,7 @@ import { BUDGET_TOOL } from "../message/told-line.ts";
 import type { UIMessageChunk } from "../message/types.ts";
 import type { OverBudget } from "../ledger/ledger.ts";
 
-/*
- * A soft limit was reached: a person is asked whether to go on. It is asked like a tool call that needs approval, so
- * every client can show it and answer it. The model never sees it.
- */
+/* A soft limit asks a person whether to go on, as a call that needs approval: any client can show it. No model sees it. */
 export { BUDGET_TOOL };
 
 /** What the question is about. */

@@ -93,9 +93,8 @@ const STOPPED = { kind: "stopped" } as const;
 const NOBODY: ReservedAbove = { ok: true, limited: false };
 
 /**
- * Makes a model call, as often as it takes: each try is reserved in the ledger at its worst case before it is made, here
- * and above, and settled after. Which model is tried when is {@link nextAttempt}'s to say.
- * @throws PerdureError `bad_config` for budgets and prices that are none; what `prepare` and `begin` throw.
+ * Makes a model call, as often as {@link nextAttempt} says: each try is reserved in the ledger at its worst case, here and above,
+ * and settled after. @throws PerdureError `bad_config` for bad budgets and prices; what `prepare` and `begin` throw.
  */
 export async function callModel(books: Books, call: BookedCall): Promise<CallEnd> {
   const { host, signal } = books;
@@ -308,17 +307,16 @@ const DEFAULT_MAX_DELAY_MS = 60_000;
 const UNKNOWN_RETRIES = 1;
 
 /**
- * The next try of a step, from the earlier ones alone (oldest first), so that a process that takes over decides as the
- * one that died would have. The policy: start with the first model. What was **cut** is tried again with the same
- * model at once, and is no retry. After **rate_limit** and **transient** errors wait as long as the provider asked,
- * else one base delay, doubled with each further error of this model and never more than the longest delay, and try
- * the same model again, `maxRetries` times; if the provider asks for more than the longest delay, do not wait at all
- * but take the next model. An **unknown** error is tried again once. After **fatal** and **context_overflow** errors,
- * and when a model's tries are used up, take the next model at once; models are never gone back to. No model left:
- * the step ends with the class of the last error. There is no chance in it.
+ * The next try of a step, from the earlier ones alone (oldest first), so that a process that takes over decides alike; no chance
+ * in it. Start with the first model. What was **cut** is tried again at once, and is no retry. After **rate_limit** and
+ * **transient** errors wait as long as the provider asked, else a base delay that doubles with each error of this model up to the
+ * longest delay, and try the same model again, `maxRetries` times; if the provider asks for more than the longest delay, take the
+ * next model at once. An **unknown** error is tried again once. After **fatal** and **context_overflow** errors, and when a
+ * model's tries are used up, take the next model at once; never go back. No model left: the step ends with the class of the last
+ * error.
  *
- * If the conversation was compacted after an overflow, give only the tries since then. An `ok` as the last fact means
- * that its answer was of no use to the caller: the same model is asked again, at once.
+ * After a compaction for an overflow, give only the tries since then. An `ok` as the last fact means that its answer was of no
+ * use to the caller: the same model is asked again, at once.
  * @throws PerdureError `bad_config` when there is no model.
  */
 export function nextAttempt(facts: readonly AttemptFact[], policy: AttemptPolicy): NextAttempt {
@@ -385,10 +383,7 @@ interface Deadline {
   end(): void;
 }
 
-/**
- * The bounds of one call: the whole of it, the time until it says something, and the time between two parts. What its
- * reader does with a part is not the model's time. Call `end` when the call is over, however it ended.
- */
+/** The time bounds of one call: whole, to the first part, between parts; the reader's time does not count. Always call `end`. */
 export function deadline(clock: Clock, turn: AbortSignal, timeout: TimeoutConfiguration<never> | undefined): Deadline {
   const bounds = typeof timeout === "number" ? { stepMs: timeout } : (timeout ?? {});
   const { chunkMs } = bounds;

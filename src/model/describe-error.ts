@@ -10,9 +10,8 @@ const MAX_READ = 1000;
 const BUG = /^((Type|Reference|Range|Syntax|URI|Eval|Aggregate)?Error|PerdureError)$/;
 
 /**
- * One or two sentences for a person about a failed model call: what failed and what to do. Safe to show: what the
- * provider said is quoted only where it helps, cut short, without keys, long ids, URL queries or more than one line,
- * and never for a refused key. Never throws.
+ * One or two sentences for a person about a failed model call: what failed and what to do. Safe to show: the provider is quoted
+ * only where it helps, on one short line without keys, long ids or URL queries, and never for a refused key. Never throws.
  */
 export function describeProviderError(error: unknown, classification: ChatErrorClassification): string {
   if (error instanceof Error && PerdureError.is(error, "limit")) return errorText(error);

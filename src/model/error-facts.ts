@@ -32,10 +32,7 @@ const MAX_LIST = 8;
 const MAX_TEXT = 4000;
 const MAX_JSON = 200_000;
 
-/**
- * Where errors keep other errors and what a provider answered. Everything else is passed over: requests
- * (`requestBodyValues`) and values that did not fit a schema hold what users wrote, and that says nothing about the error.
- */
+/** Where errors keep other errors and a provider's answer. Nothing else is read: requests and misfit values hold users' words. */
 const inside = [
   "error",
   "lastError",

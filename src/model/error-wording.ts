@@ -1,7 +1,4 @@
-/**
- * How providers word their failures. Each pattern is tried on the messages of an error in lower case; the names are
- * those of providers and servers that were seen to write so (many speak each other's dialect).
- */
+/** How providers word failures: patterns for messages in lower case, by who was seen to write so (many share a dialect). */
 
 /** The request is longer than the model can read. */
 const overflow: readonly RegExp[] = [

@@ -100,10 +100,9 @@ const worthAnotherTry = new Set([408, 409, 424, 425]);
 const neverSupported = new Set([501, 505]);
 
 /**
- * What a failed model call means, read from the error's structure and words: it works across copies of the AI SDK, on
- * what streams carry as errors, on plain errors of `fetch` and on what was wrapped in `RetryError` or `cause`. The
- * outermost HTTP status decides where there is one. A call that was stopped (`AbortError`) is no error of a provider
- * and comes out as `unknown`: look for your own signal first. Never throws.
+ * What a failed model call means, read from the error's structure and words, so it works across copies of the AI SDK, on stream
+ * errors, on plain `fetch` errors and inside `RetryError` or `cause`. The outermost HTTP status decides. A stopped call
+ * (`AbortError`) comes out as `unknown`: look for your own signal first. Never throws.
  */
 export function classifyProviderError(error: unknown): ChatErrorClassification {
   // Ours: what was too much once is too much again.
@@ -141,18 +140,14 @@ function withoutStatus(facts: ErrorFacts): ChatErrorClassification {
   return "unknown";
 }
 
-/**
- * Says `context_overflow` for the errors with which providers say that a request is too long for the model, and
- * nothing for all others, so that it can stand where a classifier of the app's own may follow. Never throws.
- */
+/** `context_overflow` for a provider's error that a request is too long, else nothing: chain your own after it. Never throws. */
 export function defaultContextOverflowClassifier(error: unknown): ChatErrorClassification | undefined {
   return classifyProviderError(error) === "context_overflow" ? "context_overflow" : undefined;
 }
 
 /**
- * Whether the provider (or the SDK) refused before any model worked, so that the call costs nothing: an HTTP error
- * instead of an answer, a connection that was never made, settings that could not be sent. An error in the middle of
- * a stream is none of these. Never throws.
+ * Whether the call was refused before any model worked, so that it costs nothing: an HTTP error instead of an answer, no
+ * connection, settings that could not be sent. Not an error in the middle of a stream. Never throws.
  */
 export function wasRefused(error: unknown): boolean {
   const { names, statuses, codes } = readError(error);
@@ -171,9 +166,8 @@ const OWN_FAILURE = "Something went wrong on the server, and the answer could no
 const SQL_BUGS: ReadonlySet<string> = new Set(["sql_failed", "sql_refused"]);
 
 /**
- * A sentence for the user about a turn that failed outside of a model call: in a hook, a setting, or the app's own code.
- * Errors of ours are told, so that an app can say something on purpose; those of providers are described; all others
- * are not for users. Never throws.
+ * A sentence for the user about a turn that failed outside a model call. Errors of ours are told, so that an app can say
+ * something on purpose; those of providers are described; others are not for users. Never throws.
  */
 export function describeTurnError(error: unknown): string {
   if (PerdureError.is(error)) return SQL_BUGS.has(error.code) ? OWN_FAILURE : errorText(error);
@@ -190,10 +184,9 @@ const DATE_IN_MS = 1_000_000_000_000;
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * How long the provider asks to wait, in milliseconds from `now`, between 0 and a day; `undefined` if it does not say.
- * In this order: `retry-after-ms`; `retry-after` (seconds or a date); Google's `retryDelay`; "try again in 4.77s" in
- * the message; and for rate limits the `…ratelimit-reset…` headers (durations such as `6m0s`, seconds, dates), of
- * those limits that are used up, else of all. Never throws.
+ * How long the provider asks to wait, in milliseconds from `now`, 0 to a day; `undefined` if it does not say. In order:
+ * `retry-after-ms`; `retry-after` (seconds or a date); Google's `retryDelay`; "try again in 4.77s"; for rate limits the
+ * `…ratelimit-reset…` headers (`6m0s`, seconds, dates) of limits that are used up, else of all. Never throws.
  */
 export function retryAfterMs(error: unknown, now: number): number | undefined {
   const { headers, statuses, wording } = readError(error);

@@ -11,10 +11,9 @@ import { countUp } from "./runs/lineage.ts";
 /*
  * What bounds the turns that come of one another
  *
- * A turn that a person, or code of the app outside of all turns, has asked for comes of nothing. One that is asked for by a
- * tool or a hook of another turn comes of that one, whether it is asked for at once, or by way of a schedule, the queue, a
- * fiber or another agent: each stores what it comes of. Depth is seen on the spot; how many there are is counted by the
- * agent where it began.
+ * A turn asked for by a person, or by app code outside all turns, comes of nothing. One asked for by a tool or hook of another
+ * turn comes of that one, also by way of a schedule, the queue, a fiber or another agent: each stores what it comes of. Depth is
+ * seen on the spot; the number is counted by the agent where it began.
  */
 
 /** The bounds of an agent. */

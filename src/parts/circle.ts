@@ -5,10 +5,8 @@ import { type Cause, currentAgent, turnNow } from "./current.ts";
 import { parts, type WaitingTurn } from "./part.ts";
 
 /*
- * Agents that wait for each other
- *
- * An agent whose turn calls another one and waits for its turn is noted along the call, and with the turn there. If what is
- * called in the end is the first agent again, its turn would wait for itself.
+ * Agents that wait for each other: an agent whose turn waits for another's is noted along the call, and with the turn there. If
+ * the call comes back to the first agent, its turn would wait for itself.
  */
 
 /** The turns that wait for what is called now, the first one first; undefined when there are none. */

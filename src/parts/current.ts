@@ -84,8 +84,8 @@ export function runAs<T>(context: AsyncContext, current: Current, work: () => T)
 }
 
 /**
- * Runs `work` for an agent and for whoever asked for it, and nobody else. A viewer who may write when it begins is no
- * viewer: what it sets going may outlive what it may do. One who may not is asked at each write, since the work may let it.
+ * Runs `work` for an agent and for whoever asked. A viewer who may write at the start counts as none, since the work may outlive
+ * that; one who may not is asked at each write.
  */
 export function runFor<T>(context: AsyncContext, current: Current, who: Viewer | undefined, work: () => T): T {
   const isViewer = who?.isReadonly === true;

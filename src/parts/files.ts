@@ -14,10 +14,7 @@ const NO_FILES = 0;
 /** How far up a message is looked for whose files are known. */
 const MAX_WAY = 2_000;
 
-/**
- * Ties the files of an agent to its messages: how they were when a message was about to be answered, and when an answer
- * was complete. Points have the number of their message, because ids move from one version of an answer to the next.
- */
+/** Ties files to messages: as they were before an answer, and after. By a message's number, since ids move between versions. */
 export class FilePoints {
   readonly #host: AgentHost;
   readonly #workspace: () => unknown;

@@ -20,10 +20,7 @@ export interface StateOwner<State> {
   readers(): Iterable<Connection>;
 }
 
-/**
- * The agent's one state value: whole, as JSON, in one row. A change is validated, stored, sent to everyone
- * who reads it, and then reported to the agent; if the first two fail, nothing has happened.
- */
+/** The agent's one state value, as JSON in one row. A change is validated, stored, sent, then reported; or nothing happens. */
 export class StoredState<State> {
   readonly #host: AgentHost;
   readonly #owner: StateOwner<State>;

@@ -77,10 +77,7 @@ export class TasksPart implements AgentPart, TaskHooks {
     this.#tasks?.halt(reason);
   }
 
-  /**
-   * Asks for the tasks and brings the rows in line. One after the other: what was read last is what holds.
-   * @throws PerdureError `bad_config` when a task cannot work or they could not be read. Nothing has changed then.
-   */
+  /** Reads the tasks and brings rows in line, one call at a time. @throws PerdureError `bad_config`: nothing has changed then. */
   reconcile(): Promise<void> {
     const done = this.#reconciled.then(() => this.#reconcile());
     this.#reconciled = done.catch(() => undefined);

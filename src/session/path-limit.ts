@@ -37,9 +37,8 @@ interface Extent {
 const PAGE = 256;
 
 /**
- * Keeps a conversation from growing beyond a number of messages. The path is counted once; after that only what goes
- * is looked at. Where nobody asks, nothing is counted. What another session shows is not deleted: this one lets go of it
- * where their ways part, and may be longer than its limit until then.
+ * Keeps a conversation within a number of messages. The path is counted once, on demand; then only what goes is looked at. What
+ * another session shows is not deleted: this one lets go of it where they part, and may be too long until then.
  */
 export class PathLimit {
   readonly #db: Sql;

@@ -96,9 +96,8 @@ export function createSession(ground: SessionGround, options: NewSessionOptions 
 }
 
 /**
- * Makes a session that ends with a message of another one. Costs the same however long the conversation is: both stand
- * in the same tree, so ids, compactions and pins are the same too. @returns its id. @throws PerdureError `not_found`,
- * `conflict`, `bad_input`
+ * Forks a session at a message, at the same cost for any length: both stand in one tree, with the same ids, compactions and pins.
+ * @returns its id. @throws PerdureError `not_found`, `conflict`, `bad_input`
  */
 export function forkSession(ground: SessionGround, from: string, options: ForkOptions = {}): string {
   const source = findSession(ground, from);
@@ -187,9 +186,9 @@ export function ownerOf(ground: SessionGround, id: string): string {
 }
 
 /**
- * Makes a view of a session: a place of its own in the same tree, for one client that looks at another branch than the
- * rest. What is said there is said in the session. It is not listed, and ends with {@link closeView}, with its session,
- * or when there are too many; one with a turn under way stays.
+ * Makes a view of a session: its own place in the same tree, for one client that looks at another branch. What is said there is
+ * said in the session. It is not listed, and ends with {@link closeView}, with its session, or when there are too many; not while
+ * a turn of it is under way.
  * @param at it ends with the newest message under this one. Default: where the session ends.
  * @returns its id. @throws PerdureError `not_found`
  */
@@ -230,10 +229,7 @@ function deleteView({ store }: SessionGround, id: string): void {
   deleteSessionRow(store, id);
 }
 
-/**
- * Ends a view: the place in the tree is forgotten; what was said there stays, as a branch of its session.
- * @returns whether there was one. @throws PerdureError `bad_state` while a turn of it is under way.
- */
+/** Ends a view; what was said there stays as a branch. @returns whether there was one. @throws PerdureError `bad_state` */
 export function closeView(ground: SessionGround, id: string): boolean {
   const row = ground.store.blank ? undefined : readSessionLine(ground.store, id);
   if (row === undefined || row.viewOf === null) return false;
@@ -257,9 +253,8 @@ export function refuseDuringTurns(db: Sql, session: string): void {
 const OPEN_DISTANCE = 200;
 
 /**
- * The last message up from `leaf` that stays as it is and where it is. Not so an answer that is being written, by a turn
- * of any session; nor what waits for a turn of its own: the answers before it are yet to be put in front of it.
- * @param top no further up than this.
+ * The last message up from `leaf`, no further than `top`, that stays as and where it is: not an answer being written by any
+ * session's turn, nor what waits for its own turn, since answers are yet to be put in front of it.
  */
 export function settledEnd(ground: SessionGround, leaf: number | null, top?: number): number | null {
   const { store } = ground;

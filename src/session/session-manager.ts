@@ -154,8 +154,8 @@ export class SessionManager implements OpenSessions {
   // Views
 
   /**
-   * A place of its own in a session, for one client: with the newest message under `at`, by default where the session
-   * ends. What is said there is said in the session, as a branch of it. @returns its id. @throws PerdureError `not_found`
+   * A client's own place in a session: with the newest message under `at`, by default the session's end. What is said there is a
+   * branch of the session. @returns its id. @throws PerdureError `not_found`
    */
   openView(id: string, at?: string): string {
     return openView(this.#ground, id, at);

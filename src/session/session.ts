@@ -71,10 +71,8 @@ export interface OpenSessions {
 const PAGE = 128;
 
 /**
- * One conversation: a place in the tree of all messages of an agent, and all that belongs to it. Its history is the
- * path from its leaf up to the first message. Order is that of the tree; neither ids nor times matter for it.
- *
- * All of it is stored: two objects for the same session, in this life or in another, are the same session.
+ * One conversation: a place in the tree of an agent's messages. Its history is the path from its leaf up to the first message;
+ * neither ids nor times matter for order. All of it is stored: two objects of one session, in any life, are the same session.
  */
 export class Session {
   readonly id: string;
@@ -112,8 +110,8 @@ export class Session {
   // Reading
 
   /**
-   * The messages from the first to `leafId`, by default to what was said last: as they are stored, whatever the model
-   * reads instead of them. Without a limit it costs the whole conversation. @throws PerdureError `not_found`
+   * The messages from the first to `leafId` (default: the last), as stored, whatever the model reads instead. Without a limit it
+   * costs the whole conversation. @throws PerdureError `not_found`
    */
   getHistory(leafId?: string | null, { limit = Infinity, before }: HistoryOptions = {}): UIMessage[] {
     let at = this.#end(leafId);
@@ -167,11 +165,10 @@ export class Session {
   // Writing
 
   /**
-   * Adds a message, by default behind what was said last; the session ends with it then. One that is there already is
-   * left as it is.
+   * Adds a message, by default at the session's end, which it then is. One that is there already is left as it is.
    * @param parentId the message behind which it goes; null: it begins a conversation.
-   * @returns what is stored. @throws PerdureError `not_found` for the parent, `conflict` when `expect` does not hold or
-   * the id is taken by another session, `bad_state` when it would leave the branch that a turn is under way on.
+   * @returns what is stored. @throws PerdureError `not_found` for the parent, `conflict` when `expect` does not hold or another
+   * session has the id, `bad_state` when it would leave the branch of a turn under way.
    */
   appendMessage(message: UIMessage, parentId?: string | null, options: Pick<AppendOptions, "expect"> = {}): UIMessage {
     const where = parentId === undefined ? {} : { parentId };
@@ -204,8 +201,8 @@ export class Session {
   }
 
   /**
-   * Puts another content in the place of a message, in every session that shows it. Summaries that stand for it are taken
-   * back, unless `keepSummary`: their words may be those that were changed. @throws PerdureError `not_found`
+   * Replaces a message's content in every session that shows it. Summaries that stand for it are taken back, since they may have
+   * its words, unless `keepSummary`. @throws PerdureError `not_found`
    */
   updateMessage(message: UIMessage, { keepSummary = false }: { readonly keepSummary?: boolean } = {}): UIMessage {
     const ground = this.#ground;
@@ -219,9 +216,9 @@ export class Session {
   }
 
   /**
-   * Deletes messages for good, in every session that shows them; what stood behind one moves up. Summaries that stand for
-   * one are deleted too, unless `keepSummary`: none of its words is in the next request, whatever becomes of a new summary.
-   * Tool calls of it that go on in the background are stopped, and a name that a session has from its words is taken back.
+   * Deletes messages for good in every session that shows them; what stood behind moves up. Summaries of them go too, unless
+   * `keepSummary`, so the next request has none of their words. Their background tool calls stop, and session names made of their
+   * words are taken back.
    */
   deleteMessages(ids: readonly string[], { keepSummary = false }: { readonly keepSummary?: boolean } = {}): void {
     const ground = this.#ground;
@@ -257,9 +254,8 @@ export class Session {
   // Branches
 
   /**
-   * Goes on with another branch: from now on the session ends with the newest message under this one. If it shows this
-   * message already, it stays as it is.
-   * @returns the id of its last message. @throws PerdureError `not_found`, `bad_state` while a turn of it is under way.
+   * Switches branch: the session then ends with the newest message under this one, unless it already shows it. @returns the id of
+   * its last message. @throws PerdureError `not_found`, `bad_state` while a turn of it is under way.
    */
   switchBranch(messageId: string): string {
     const ground = this.#ground;
@@ -512,9 +508,8 @@ function isCovered(db: Sql, seq: number, place: Pick<CompactionRow, "seq" | "at"
 export type OwnSummary = string | { readonly summary: string; readonly toMessageId?: string } | null | undefined;
 
 /**
- * An app's own compaction. It gets the messages that are shown now, the summary so far first, and says what the model
- * should read instead of the older ones: up to a message that it names, or up to where Perdure would cut. May be slow;
- * what it throws is a compaction that failed.
+ * An app's own compaction. Gets the messages shown now, the summary so far first, and says what the model reads instead, up to a
+ * message it names or to Perdure's own cut. May be slow; a throw fails the compaction.
  */
 export type CompactFunction = (
   messages: readonly UIMessage[],

@@ -4,10 +4,7 @@ import { readSessionLine, type SessionLine } from "../store/session.ts";
 
 type Said = Pick<MessageRow, "seq" | "session">;
 
-/**
- * Whether a session has a message: it was said there, or stands in the conversation, or did when the session was
- * forked. What the session that it came from went on to say is not its own, nor the other way round.
- */
+/** Whether a session has a message: said there, on its path, or there when it was forked; not what its origin said later. */
 export function hasMessage(db: Sql, session: SessionLine, said: Said): boolean {
   const owner = session.viewOf === null ? session : readSessionLine(db, session.viewOf);
   if (said.session === (owner?.id ?? session.id)) return true;

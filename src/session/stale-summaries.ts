@@ -24,10 +24,9 @@ interface StaleMessage {
 }
 
 /**
- * Takes the summaries back that stand for a message which is about to be, or was, changed or deleted: the words that it had
- * are in them. So are those of one that waited, or of a call that went on, when a summary of what came before was made. Their
- * texts are deleted, in every session that has them; what the model reads instead are the messages, and a new summary is
- * made before the next request if these do not fit. In the caller's transaction, while the message is in its place.
+ * Takes back summaries that stand for a message about to be, or just, changed or deleted: they have its words. So do those made
+ * while it waited, or while its call went on. Texts are deleted in every session; the model reads the messages, and a new summary
+ * is made if they do not fit. In the caller's transaction, while the message is in its place.
  */
 export function dropSummaries(store: SessionStore, message: StaleMessage): void {
   const { seq, id, reason } = message;

@@ -119,10 +119,7 @@ function graphemes(text: string, count: number): string[] {
   return letters;
 }
 
-/**
- * Names a session that has no name after the first thing that a user says in it, in the transaction that stores that.
- * @param messages what was just said. @returns the session and its name; undefined when nothing has changed.
- */
+/** Names a nameless session after a user's first words, in the same transaction. @returns undefined when nothing changed. */
 export function nameAfter(
   db: Sql,
   session: string,

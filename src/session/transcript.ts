@@ -45,9 +45,8 @@ const MAX_CALL_DISTANCE = 1_000;
 const WAY_PAGE = 256;
 
 /**
- * The conversation of one session: the path from its leaf up to the first message. Its end is kept in memory, within
- * a bound; the rest is read when somebody asks for it. A write changes the row first and the memory after, in the
- * caller's transaction.
+ * The conversation of a session: the path from its leaf up. Its end is kept in memory, within a bound; the rest is read on
+ * demand. A write changes the row first and the memory after, in the caller's transaction.
  */
 export class Transcript implements StoredMessages {
   readonly session: string;
@@ -171,9 +170,8 @@ export class Transcript implements StoredMessages {
   }
 
   /**
-   * Adds a message behind the newest, or replaces the one with its id wherever that stands. Cleaned and cut to size.
-   * @param identity whose words these are, as it is stored; undefined: as before, if there was one.
-   * @returns what is stored.
+   * Adds a message at the end, or replaces the one with its id. Cleaned and cut to size. @returns what is stored.
+   * @param identity whose words these are, as stored; undefined: as before.
    */
   put(message: UIMessage, identity?: string | null): UIMessage {
     const { message: stored, json } = boundMessage(this.clean(message));
@@ -200,8 +198,8 @@ export class Transcript implements StoredMessages {
   }
 
   /**
-   * Puts another version of a message into its place, under its id: what was there gets a new one and stays, with what
-   * was set aside behind it, as a branch of its own. What still stands behind it now stands behind the new version.
+   * Puts a new version in a message's place, under its id; the old one gets a new id and stays, with what was set aside behind
+   * it, as a branch. What still stands behind it follows the new version.
    */
   edit(message: UIMessage, identity?: string | null): UIMessage {
     const known = this.#find(message.id);

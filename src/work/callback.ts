@@ -20,9 +20,9 @@ interface CallbackRun {
 export const STORE_RETRY_MS = 1000;
 
 /**
- * Runs a callback and stores its end. If it returns plainly, its writes and its end are one transaction, so it
- * takes effect once; a throw undoes them. If it returns a promise, what it wrote before its first `await` is
- * committed, and its end is stored when the promise settles. After `halted()` nothing is written. Never throws.
+ * Runs a callback and stores its end. If it returns plainly, its writes and its end are one transaction: it takes effect once,
+ * and a throw undoes it. A promise's writes before the first `await` are committed, its end when it settles. Writes nothing after
+ * `halted()`. Never throws.
  */
 export function runCallback(context: WorkContext, halted: () => boolean, run: CallbackRun): void {
   const { host } = context;
@@ -65,10 +65,7 @@ function settle(context: WorkContext, halted: () => boolean, run: CallbackRun, o
   );
 }
 
-/**
- * Runs `write` in a transaction, again and again until it commits, then `then(true)`; or `then(false)` when the
- * life ends first. What must be stored before anything else may happen is written this way. Never throws.
- */
+/** Retries `write` in a transaction until it commits, then `then(true)`; `then(false)` if the life ends first. Never throws. */
 export function insist(
   context: WorkContext,
   halted: () => boolean,

@@ -5,9 +5,8 @@ import { errorText, PerdureError } from "../base/error.ts";
 export const DEFAULT_TIME_ZONE = "UTC";
 
 /**
- * The first time after `after` at which `expression` holds in `timeZone` (milliseconds since the epoch); null
- * when there is none any more. At a change of the clocks a time that is skipped runs once, right after the gap,
- * and a time that comes twice runs once.
+ * The first time after `after` at which `expression` holds in `timeZone` (milliseconds since the epoch); null when there is none.
+ * At a clock change a skipped time runs once, right after the gap, and a doubled one runs once.
  * @throws PerdureError `bad_input` for an expression or a zone that does not exist
  */
 export function nextCronTime(expression: string, timeZone: string, after: number): number | null {

@@ -1,10 +1,7 @@
 import { reportStoreFailure, STORE_RETRY_MS } from "./callback.ts";
 import { MAX_RUNNING, START_BATCH, type Work, type WorkContext } from "./work.ts";
 
-/**
- * The part that schedules, queue, tasks and fibers share: starts rows that are due, in order, in bounded batches, and
- * knows what runs. In memory is only what runs; what waits is in rows and found by index. `K` names one row.
- */
+/** What schedules, queue, tasks and fibers share: starts due rows in order, in bounded batches. In memory is only what runs. */
 export abstract class DueWork<K> implements Work {
   protected readonly context: WorkContext;
   readonly #maxRunning: number;

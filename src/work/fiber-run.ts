@@ -100,10 +100,7 @@ export class FiberRunner {
     });
   }
 
-  /**
-   * The first look of a new life: what an earlier one left running is made to wait again, or to wait for its
-   * hook. Starts nothing. All in one transaction, so a crash in it leaves everything to the next life.
-   */
+  /** The first look of a new life: what was left running waits again, or waits for its hook. One transaction; starts nothing. */
   adoptOrphans(): void {
     const context = this.#context;
     const { host } = context;
@@ -226,9 +223,7 @@ function toFiberState(row: FiberRow): FiberState {
 }
 
 /**
- * Writes a move.
- * @returns the row as it is now, or nothing in place of a row that was deleted; undefined, and writes nothing,
- * when the row had moved on since it was read
+ * Writes a move. @returns the row now, nothing in place of a deleted one; undefined, and writes nothing, when it had moved on.
  * @throws PerdureError `bad_input`, `limit` for a snapshot or metadata that cannot be stored
  */
 function applyFiberMove(

@@ -60,8 +60,7 @@ export class Fibers extends DueWork<string> {
   }
 
   /**
-   * Runs `fn` as a fiber and resolves with its value. The row is there before `fn` starts and goes when it
-   * returns or throws; after a crash in between, `onFiberRecovered` is called.
+   * Runs `fn` as a fiber and resolves with its value. After a crash before it returns or throws, `onFiberRecovered` is called.
    * @throws what `fn` throws; PerdureError `host_stopped`, `bad_input`
    */
   async runFiber<T>(name: string, fn: (ctx: FiberContext) => T | Promise<T>): Promise<T> {
@@ -81,9 +80,8 @@ export class Fibers extends DueWork<string> {
   }
 
   /**
-   * Stores a fiber that calls `agent[method](payload, ctx)`, and starts it soon; committed when this returns.
-   * After a crash it runs again by itself, with its last checkpoint in `ctx.snapshot`.
-   * @returns its id
+   * Stores a fiber that calls `agent[method](payload, ctx)` and starts it soon; committed when this returns its id. After a crash
+   * it runs again by itself, with its last checkpoint in `ctx.snapshot`.
    * @throws PerdureError `not_found` (the method), `bad_input`, `bad_config`, `limit`
    */
   spawnFiber(method: string, payload?: unknown, options: SpawnFiberOptions = {}): string {
@@ -99,9 +97,8 @@ export class Fibers extends DueWork<string> {
   }
 
   /**
-   * Accepts `fn` as a fiber with a record that stays: it can be found, cancelled and waited for. Resolves once
-   * the acceptance survives. A throw ends it as `error`; after a crash, `onFiberRecovered` decides.
-   * @throws PerdureError `host_stopped`, `bad_input`, `limit`
+   * Accepts `fn` as a fiber with a record that stays, to be found, cancelled and waited for. Resolves once that survives. A throw
+   * ends it as `error`; after a crash, `onFiberRecovered` decides. @throws PerdureError `host_stopped`, `bad_input`, `limit`
    */
   async startFiber(
     name: string,

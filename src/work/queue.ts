@@ -59,10 +59,7 @@ interface QueueCriteria {
 
 const OPEN: readonly QueueStatus[] = ["pending", "running"];
 
-/**
- * Calls of methods one after the other, in the order in which they were queued, starting at once. An item that
- * backs off holds up those behind it. One that has used up its tries stays as `failed` and lets the next pass.
- */
+/** Calls of methods, one after the other, in order. An item that backs off holds up those behind it; a `failed` one does not. */
 export class Queue extends MethodWork<QueueRow> {
   constructor(context: WorkContext) {
     super(context, "queue", queueTable, 1);

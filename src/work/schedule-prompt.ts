@@ -45,10 +45,7 @@ function variant(type: string, fields: Record<string, { type: "string" | "number
   } as const;
 }
 
-/**
- * The schema of a {@link ParsedSchedule}, for `Output.object()` and tools. It refuses dates and cron expressions that mean
- * nothing. For models of OpenAI turn `strictJsonSchema` off.
- */
+/** The schema of a {@link ParsedSchedule}; refuses impossible dates and crons. For OpenAI turn `strictJsonSchema` off. */
 export const scheduleSchema: Schema<ParsedSchedule> = jsonSchema<ParsedSchedule>(
   {
     type: "object",

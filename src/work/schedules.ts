@@ -26,10 +26,10 @@ const DUPLICATE_WARNING = 50;
 const scheduleOptionsNames = namesOf<ScheduleOptions>()("retry idempotent timeZone");
 
 /**
- * Calls of methods at a time. What is due is found by `due-work.ts` and run by `method-work.ts`. All is in rows: after the end of a process the next life carries on from them.
- * Each occurrence runs once, late if the host was down; what was missed meanwhile is not made up for. A
- * recurring one never overlaps itself: its next time is found when its run settles. A one-shot that has used
- * up its tries stays as `failed`; of a recurring one only the occurrence fails, and `error` says why.
+ * Calls of methods at a time, found by `due-work.ts` and run by `method-work.ts`. All is in rows, so the next life carries on.
+ * Each occurrence runs once, late if the host was down; missed ones are not made up for. A recurring one never overlaps itself:
+ * its next time is found when its run settles. A one-shot out of tries stays as `failed`; of a recurring one only the occurrence
+ * fails, and `error` says why.
  */
 export class Schedules extends MethodWork<ScheduleRow> {
   readonly #warned = new Set<string>();

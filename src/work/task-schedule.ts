@@ -57,8 +57,8 @@ function readDays(names: string): readonly number[] | string {
 }
 
 /**
- * The first occurrence after `after`. Intervals are counted from `anchor`. A wall clock time that does not exist on a
- * day is right after the gap, one that comes twice is the first of the two; a day that is skipped has none.
+ * The first occurrence after `after`; intervals count from `anchor`. A skipped wall time is right after the gap, a doubled one
+ * the first of the two; a skipped day has none.
  */
 export function occurrenceAfter(plan: TaskPlan, timeZone: string | null, anchor: number, after: number): number {
   if (plan.kind === "interval") return anchor + Math.max(1, Math.floor((after - anchor) / plan.step) + 1) * plan.step;
@@ -98,9 +98,8 @@ export function wallTimeAt(instant: number, timeZone: string): WallTime {
 }
 
 /**
- * The first instant at which clocks in `timeZone` show `wall`. A time that they show twice is the first of the two.
- * One that they skip is the first instant after the gap; none if they skip that whole day.
- * @throws RangeError for a zone that does not exist
+ * The first instant at which clocks in `timeZone` show `wall`, or the first after the gap that skips it; none if the whole day is
+ * skipped. @throws RangeError for a zone that does not exist
  */
 export function instantOf(wall: WallTime, timeZone: string): number | undefined {
   // No zone is a day away from UTC, so these two are before and after any change of the clocks that matters.

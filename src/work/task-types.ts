@@ -61,10 +61,7 @@ interface PromptTask extends TaskSettings {
 }
 
 interface HandlerTask extends TaskSettings {
-  /**
-   * Called for every occurrence, at least once. One that returns plainly runs in a transaction with the record of its
-   * end: what it writes takes effect once. It may be slow and it may throw; then it is tried again.
-   */
+  /** Called at least once per occurrence; a plain return takes effect once, with its record. May be slow; a throw is retried. */
   readonly handler: (context: ScheduledTaskContext) => unknown;
   readonly prompt?: never;
   readonly deliverTo?: never;

@@ -21,9 +21,8 @@ export interface TaskHooks {
 }
 
 /**
- * The tasks that an agent has declared. All is in rows, one per task: the occurrence that it waits for. That runs once
- * it is due, late if the host was down; then the next one in the future is armed, whatever became of it. A task never
- * overlaps itself.
+ * The tasks that an agent declared, a row each: the occurrence it waits for, run late if the host was down. Then the next one in
+ * the future is armed, whatever became of it. A task never overlaps itself.
  */
 export class Tasks extends DueWork<string> {
   readonly #hooks: TaskHooks;
@@ -209,9 +208,8 @@ type TaskMove =
   | { readonly kind: "next"; readonly due: number; readonly error: string | null };
 
 /**
- * Decides after a run that ended with `error`, or with none. What was missed in the meantime is not made up for: the
- * next occurrence is later than now, and later than this one, whatever the clock says. @param mayRetry false: it was
- * cut too often to be tried again
+ * Decides after a run that ended, with `error` or without. Missed occurrences are not made up for: the next is later than now and
+ * than this one, whatever the clock says. @param mayRetry false: it was cut too often to be tried again
  */
 export function moveAfter(
   row: Pick<TaskRow, "anchor" | "due" | "attempts">,

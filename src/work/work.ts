@@ -9,10 +9,7 @@ export interface WorkContext {
   >;
   /** The agent's method, bound; undefined when there is none. It runs in a context of its own, whoever started the work. */
   method(name: string): ((...args: unknown[]) => unknown) | undefined;
-  /**
-   * Due times or running work changed: the agent recomputes its alarm. Called when the transaction that the
-   * change was made in has ended, either way. If it throws, that is reported and the next change tries again.
-   */
+  /** Due times or running work changed: the agent recomputes its alarm. Called after that transaction; a throw is reported. */
   changed(): void;
   /** Defaults for retries. */
   readonly retry: Required<RetryOptions>;

@@ -17,10 +17,9 @@ export interface RowEntry<TRow extends object> {
 }
 
 /**
- * One collection of this agent, for server code. All of it is synchronous and part of the transaction that it is called
- * in. What is written is checked by the collection's schema, committed when the method returns, and told to every client
- * that follows. Methods that write throw PerdureError `read_only` inside a call from a read-only connection, and
- * `bad_input` or `too_large` for a row that breaks a rule.
+ * One collection of this agent, for server code. Synchronous, part of the caller's transaction. Writes are checked by the schema,
+ * committed when the method returns, and told to every follower. They throw PerdureError `read_only` inside a call from a
+ * read-only connection, `bad_input` or `too_large` for a row that breaks a rule.
  */
 export class AgentCollection<TRow extends object = JsonObject> {
   readonly name: string;

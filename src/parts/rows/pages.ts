@@ -23,8 +23,8 @@ const READ_ROWS = 50;
 type Subscribe = Extract<ParsedRowFrame, { kind: "rows-subscribe" }>;
 
 /**
- * Sends the next page to who subscribes. With the last one the client becomes a follower, in the same moment, so that
- * it misses nothing and is told nothing twice. Rows that change between pages come again on a later one.
+ * Sends a subscriber its next page; with the last it becomes a follower at once, so it misses nothing and hears nothing twice.
+ * Rows that change between pages come again.
  */
 export function sendPage(rows: CollectionRows, connection: Connection, frame: Subscribe): void {
   const { life, seq } = rows;

@@ -244,9 +244,8 @@ export class CollectionRows {
 type WriteName = Parameters<typeof rememberCollectionWrite>[1];
 
 /**
- * Of what is written, and by whom. Not of the conditions or the epoch of a producer: who takes work over may send the same
- * again under others. An update counts by its row: what it writes follows from what it found, which is another thing when
- * it is made again. Somebody without an identity is nobody in particular.
+ * Of what is written, and by whom. Not of conditions or a producer's epoch: who takes work over may send the same under others.
+ * An update counts by its row, since what it writes depends on what it found. No identity: nobody in particular.
  */
 function digestOf(write: RowWrite, source: RowSource): string {
   const changes = write.changes.map((change) => (change.operation === "update" ? { ...change, value: null } : change));

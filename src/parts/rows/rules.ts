@@ -23,27 +23,20 @@ export const ANY_COLLECTION = "*";
 const UNSENDABLE = "__proto__";
 
 /**
- * What an agent says of one of its collections. All of it is asked in the middle of a write, so nothing here may be
- * asynchronous. Whoever may not is told; a rule that says neither true nor false refuses everything, and the app hears of it.
+ * What an agent says of a collection. Asked in the middle of a write, so nothing may be asynchronous. A refusal is told; a rule
+ * that returns no boolean refuses everything, and the app hears of it.
  */
 export interface CollectionRules {
-  /**
-   * What every row must be, also those that the agent writes. What it makes of a row is what is stored. A row that it
-   * does not take refuses the whole write, and its message is told to who wrote it.
-   */
+  /** What every row must be, the agent's own too; its output is stored. A bad row refuses the whole write, with its message. */
   readonly schema?: StandardSchemaV1;
   /** The key of a row: a change under another key is refused. Default: rows of server code are stored under their `id`. */
   readonly getKey?: (row: never) => string;
-  /**
-   * Whether a client may follow the collection. Asked when it subscribes, and again with every change before it is told:
-   * who may no longer is told so, and nothing else. What it throws refuses. Default: yes.
-   */
+  /** Whether a client may follow. Asked on subscribing and before each change is told; a throw refuses. Default: yes. */
   readonly readable?: (connection: Connection) => boolean;
   /**
-   * Whether a client may make these changes of this collection, as this producer if it says that it is one: a later epoch
-   * shuts out whoever wrote under that id before. False or a throw refuses the whole write; what an `Error` or a
-   * `PerdureError` says is told, what a bug threw (a `TypeError`) is not.
-   * Connections that may only read are never asked. Default: yes.
+   * Whether a client may make these changes, as this producer if it says so: a later epoch shuts out earlier writers of that id.
+   * False or a throw refuses the whole write; the message of an `Error` or `PerdureError` is told, that of a bug (a `TypeError`)
+   * is not. Read-only connections are never asked. Default: yes.
    */
   readonly writable?: (
     connection: Connection,
@@ -51,9 +44,8 @@ export interface CollectionRules {
     producer: RowProducer | undefined,
   ) => boolean;
   /**
-   * The field that says who wrote a row, such as `actorId` of approvals. A client's row must have the id of its identity
-   * there, so nobody writes in another's name, and clients do not change or delete rows of others. Who is not known writes
-   * nothing. Server code may write in any name.
+   * The field that says who wrote a row, such as `actorId` of approvals. A client's row must have its identity's id there, and
+   * clients cannot change or delete others' rows. Unknown clients write nothing. Server code may write in any name.
    */
   readonly author?: string;
   /** The longest row as JSON, in bytes. Default 1 MiB. */

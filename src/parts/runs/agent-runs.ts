@@ -59,9 +59,8 @@ interface Live extends HeardRun {
 }
 
 /**
- * The work that an agent gives to its children. A run is a row here, stored before the child hears of it, and a row in
- * the child with the turn that does the work. The parent follows its open runs while it is in memory, and again after
- * every start: nothing that it missed is lost, because the child has it.
+ * The work that an agent gives to its children. A run is a row here, stored before the child hears of it, and a row in the child
+ * with its turn. The parent follows open runs, again after every start: what it missed, the child has.
  */
 export class AgentRuns implements AgentPart, Work {
   readonly #own: OwnAgent;

@@ -12,12 +12,10 @@ import type { OwnTurns } from "./own-turns.ts";
 /*
  * Who pays for a run
  *
- * A model call that an agent makes for a run is booked in its own ledger, and in those of all agents above it: the one
- * that asked for the run, the one that asked for the turn that asked for it, and so on. It is reserved from the top
- * down, so that what is booked below is booked above, and settled from the bottom up, so that what is known above is
- * stored below. The rows of one call are named by the runs that lie between: `run/run/call`. A row above stays open
- * through every life of the agent there: whoever made the call tells its end, after a crash too, and the end of the run
- * closes what is left.
+ * A model call made for a run is booked in the agent's own ledger and in those of all agents above it, along the chain of who
+ * asked. It is reserved from the top down, so that what is booked below is booked above, and settled from the bottom up, so that
+ * what is known above is stored below. The rows of a call are named by the runs between: `run/run/call`. A row above stays open
+ * through every life there: whoever made the call tells its end, after a crash too, and the end of the run closes what is left.
  */
 
 /** What an agent is told about the calls of a run that it asked for. */

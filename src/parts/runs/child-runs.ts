@@ -54,9 +54,8 @@ interface Tail {
 }
 
 /**
- * The work that an agent does for the one above it. A run is accepted in one commit with the turn that does it, so
- * asking again joins it; after a crash it goes on by itself, like every turn, but only if the agent above still wants
- * it: a stop that was stored there, and never heard of here, holds.
+ * The work that an agent does for the one above it. A run and its turn are one commit, so asking again joins it. After a crash it
+ * goes on only if the agent above still wants it: a stop stored there holds, even if never heard here.
  */
 export class ChildRuns {
   readonly #own: ChildRunsOwner;
@@ -145,10 +144,7 @@ export class ChildRuns {
     return run === undefined ? [] : this.#stored(run, from);
   }
 
-  /**
-   * Gives all chunks of a run from number `from` on, those that are stored at once and those that come as they come,
-   * and resolves with its end. Null when there is no such run. Rejects when this life of the agent ends first.
-   */
+  /** All chunks of a run from `from` on, as they come; resolves with its end or null (no such run), rejects if this life ends. */
   async tail(runId: string, from: number, listener: AgentToolListener): Promise<AgentToolRunInspection | null> {
     const run = readRun(this.#host, runId);
     if (run === undefined) return null;
@@ -400,8 +396,8 @@ function deniedChunks(answer: UIMessage | undefined): AgentToolChunk[] {
 }
 
 /**
- * What becomes of a run when one of its turns is looked at. A run is one or more turns of the child: a turn that stops
- * to ask a person is followed by another that goes on with the same answer, and both are the run.
+ * What becomes of a run when one of its turns is looked at. A turn that stops to ask a person is followed by another that goes on
+ * with the same answer, and both are the run.
  *
  *     running ── its last turn is open, or its answer waits for a person ──→ wait
  *             ── the last turn ended ─────────────────────────────────────→ completed | error | aborted

@@ -74,10 +74,7 @@ export class DetachedRuns {
     }
   }
 
-  /**
-   * Tells the agent how a run ended. Called from the queue, which calls again what did not return: so a method that is
-   * synchronous is called exactly once, others at least once. After too many tries that threw it is given up.
-   */
+  /** Tells the agent how a run ended, from the queue: exactly once if synchronous, else at least once, up to a bound of tries. */
   deliver(payload: unknown): void | Promise<void> {
     const { runId, result } = payload as { runId: string; result: AgentToolLifecycleResult };
     const run = readAgentRun(this.#own.host, runId);

@@ -8,9 +8,9 @@ import { checkBound } from "../../base/known-options.ts";
 /*
  * What bounds the runs that come of one another
  *
- * A turn that nobody's run was taken for is where a tree of runs begins: its root. Each run stores where it comes from, at
- * the agent that asks and in the child, so depth and circles are seen on the spot, in every life. How many there are is
- * counted by the agent at the root, to which all others are below.
+ * A turn that no run was taken for is the root of a tree of runs. Each run stores where it comes from, at the asking agent and in
+ * the child, so depth and circles are seen on the spot, in every life. The number is counted by the agent at the root, above all
+ * others.
  */
 
 /** Where a run comes from. */

@@ -75,8 +75,8 @@ export function lost(thrown: unknown, { clock }: { readonly clock: Clock }): Age
 const ROOM_WAIT_MS = 5_000;
 
 /**
- * Stores the end of a run; where there is no room for it, as soon as there is: it comes only once, and a run without one
- * is waited for. @param full is told of each time that there was no room. @throws what else `store` throws
+ * Stores the end of a run, as soon as there is room: it comes once, and without it the run is waited for. @param full is told
+ * each time there was no room. @throws what else `store` throws
  */
 export async function storeEnd<T>(
   { clock }: { readonly clock: Clock },

@@ -26,8 +26,8 @@ export interface StoredRun {
 export const NOTHING_SAID: StoredRun = { chunks: [], milestones: [] };
 
 /**
- * Tells the clients of an agent of the runs of their conversation. A client that has just connected is told of earlier ones first, which
- * takes a while, since only the children know what they said; what happens meanwhile waits for its place behind that.
+ * Tells clients of the runs of their conversation. A new client hears of earlier ones first, which takes a while, since only the
+ * children know what they said; what happens meanwhile waits behind that.
  */
 export class RunEvents {
   readonly #host: AgentHost;
@@ -36,10 +36,7 @@ export class RunEvents {
   /** What clients that are being told of earlier runs have to wait for, by run. */
   readonly #behind = new Map<Socket, Map<string, string[]>>();
 
-  /**
-   * @param read may reject: then the run is told without what its child said.
-   * @param sessionOf the conversation that a client is in, if the agent holds any.
-   */
+  /** @param read may reject: the run is told without its child's words. @param sessionOf a client's conversation, if any. */
   constructor(
     host: AgentHost,
     read: (run: ListedAgentRun) => Promise<StoredRun>,
@@ -152,9 +149,9 @@ function saidFrames(
 }
 
 /*
- * Runs as the clients of the parent read them. `started` has number 0, the child's stored chunk i has i + 1, the end
- * the next one. What is not stored carries the next number without using it up. Clients drop what has a number that
- * they know, so every frame has the same one live and replayed.
+ * Runs as the parent's clients read them: `started` is number 0, the child's stored chunk i is i + 1, then the end. What is not
+ * stored carries the next number without using it up. Clients drop numbers they know, so a frame has the same one live and
+ * replayed.
  */
 
 function frame(run: ListedAgentRun, sequence: number, replay: boolean, event: AgentToolEvent): string {

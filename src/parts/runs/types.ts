@@ -74,10 +74,7 @@ export interface AgentToolFailure {
 
 /** How the end of a run reaches an agent that does not wait for it. */
 export interface DetachedAgentToolConfig<Self = object> {
-  /**
-   * The method that is called with the run and how it ended. Called from the queue, so once, or again after a crash or
-   * a throw, as often as anything that is queued; a synchronous one that does not throw is called exactly once.
-   */
+  /** Called with the run and its end, from the queue: once if it is synchronous and does not throw, else at least once. */
   readonly onFinish?: keyof Self & string;
   /** The run is given up and stopped after this many milliseconds. Default: the agent's `detachedMaxBudgetMs`. */
   readonly maxBudgetMs?: number;
