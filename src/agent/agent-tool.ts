@@ -47,10 +47,9 @@ export interface AgentToolReceipt {
 const RECEIPT = "The work goes on in the background. You are told when it is done.";
 
 /**
- * A tool that has a child agent do the work: a `Think` or `AIChatAgent` with its own conversation, tools and stream,
- * made for the call. The run is named by the turn and the call, so a turn that is carried on after a crash joins the
- * run that it had started. Stopping the turn stops the child and everything below it. When the child brings no result
- * the model reads an {@link AgentToolFailure}.
+ * A tool that has a child agent do the work: a `Think` or `AIChatAgent` with its own conversation, tools and stream, made for the
+ * call. After a crash the turn joins the run that it had started. Stopping the turn stops the child and everything below it. When
+ * the child brings no result the model reads an {@link AgentToolFailure}.
  */
 export function agentTool<INPUT extends FlexibleSchema, OUTPUT = string>(
   cls: HostedAgentClass,
@@ -92,8 +91,8 @@ export function agentTool<INPUT extends FlexibleSchema, OUTPUT = string>(
 const lastOf = new WeakMap<object, Promise<unknown>>();
 
 /**
- * The same call of the same turn has the same run, in every life. Also the child's name, so it is short. Ids are there in
- * the order in which an agent asks for them, because its runs are shown in the order of their beginnings.
+ * The same call of the same turn has the same run, in every life. Short, since it names the child too; ordered by when it was
+ * asked for, since runs are shown in that order.
  */
 async function runIdOf(agent: object, turn: string, toolCallId: string): Promise<string> {
   const both = Promise.all([digestOf(turn, toolCallId), lastOf.get(agent)]);

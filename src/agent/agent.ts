@@ -61,8 +61,8 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   /** Settings of the class. */
   static readonly options: AgentOptions = {};
   /**
-   * Classes, or the names that they are registered under, whose agents clients may reach as children of an agent of this
-   * class, new ones too. Other children are reached from outside only when the agent itself has made them.
+   * Classes, or their registered names, whose agents clients may reach as children of this one, and create. Other children can be
+   * reached from outside only once the agent itself has made them.
    */
   static readonly subAgents: readonly ChildClass[] = [];
 
@@ -110,7 +110,7 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * Stores a new state and sends it to every connection; when it returns, it is committed. Nothing has changed if it throws.
+   * Stores a new state and sends it to every connection; committed when it returns, unchanged if it throws.
    * @throws PerdureError `read_only`, `bad_input` for what JSON would lose, what {@link Agent.validateStateChange} throws
    */
   setState(state: State): void {
@@ -145,7 +145,7 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
     return this[parts].open(tag) as Generator<Connection<S>>;
   }
 
-  /** The newest open connection with this id. Clients choose their ids: of several people the one that came first has it. */
+  /** The newest open connection with this id. Clients choose their ids: of several people, the first to come has it. */
   getConnection<S = unknown>(id: string): Connection<S> | undefined {
     return this[parts].connection(id) as Connection<S> | undefined;
   }
@@ -163,27 +163,27 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   // Who may do what
 
   /**
-   * Whether somebody outside may do this: the app's one place for it, asked for every frame and request, after the rules
-   * of the framework and before anything is done. Only `true` allows it: anything else, and a throw, refuses, and the
-   * client is told. May be slow; frames of one connection stay in order. Not asked for server code. Default: yes.
+   * Whether somebody outside may do this: the app's one place for it, asked for every frame and request, after the framework's
+   * rules and before anything is done; not for server code. Only `true` allows it: anything else, and a throw, refuses, and the
+   * client is told. May be slow; frames of one connection stay in order. Default: yes.
    * @param identity who it is, as the app established it
-   * @param on what it is about, as far as that is known: the session, the method, the call, …
+   * @param on what it is about, as far as known: the session, the method, the call, …
    */
   authorize(_identity: Identity | undefined, _act: Act, _on: ActTarget): boolean | Promise<boolean> {
     return true;
   }
 
   /**
-   * Whether somebody may only read, on every way in. Asked for each new connection and each request. What changes
-   * something is refused with `read_only`, also inside of methods that they call. Must answer at once. Default: no.
+   * Whether somebody may only read. Asked for each new connection and request. Writes are refused with `read_only`, also inside
+   * methods that they call. Must answer at once. Default: no.
    */
   mayOnlyRead(_identity: Identity | undefined): boolean {
     return false;
   }
 
   /**
-   * Whether a new connection may only read, as {@link Agent.mayOnlyRead} says of an identity. Asked before it is sent
-   * anything. Must answer at once: for anything but true and false it may only read, and the app is told.
+   * Whether a new connection may only read, as {@link Agent.mayOnlyRead} for an identity. Asked before it is sent anything. Must
+   * answer at once: anything but true and false counts as true, and the app is told.
    */
   shouldConnectionBeReadonly(_connection: Connection, _context: ConnectionContext): boolean {
     return false;
@@ -208,8 +208,8 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   // Hooks
 
   /**
-   * Once per stay in memory, before anything else. What it throws goes to {@link Agent.onError} and fails what was
-   * waiting; the next use tries again. An agent may wake at any time, so everything here must be fine to do again.
+   * Once per stay in memory, before anything else, so it must be fine to do again. What it throws goes to {@link Agent.onError}
+   * and fails what was waiting; the next use tries again.
    */
   onStart(_props?: Props): void | Promise<void> {}
 
@@ -240,10 +240,9 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   // Schedules
 
   /**
-   * Calls a method later: after a number of seconds, at a date, or by a cron expression (UTC unless `timeZone` is given).
-   * Resolves once the schedule survives. The method gets the payload and the run. A cron schedule with the same method,
-   * expression and payload is not added twice; others only with `idempotent: true`.
-   * @throws PerdureError `bad_input`, `bad_config`, `not_found`
+   * Calls a method with the payload and the run later: after seconds, at a date, or by a cron expression (UTC unless `timeZone`).
+   * Resolves once the schedule survives. A cron schedule with the same method, expression and payload is not added twice; others
+   * only with `idempotent: true`. @throws PerdureError `bad_input`, `bad_config`, `not_found`
    */
   schedule<T = unknown>(
     when: number | Date | string,
@@ -335,16 +334,16 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   // Fibers
 
   /**
-   * Runs a function that leaves a note of itself: if the process dies, {@link Agent.onFiberRecovered}
-   * is called in the next life with the last checkpoint. The note goes when it returns or throws.
+   * Runs a function that leaves a note until it returns or throws: if the process dies first, {@link Agent.onFiberRecovered} is
+   * called in the next life with the last checkpoint.
    */
   runFiber<T>(name: string, work: (fiber: fibers.FiberContext) => T | Promise<T>): Promise<T> {
     return this[parts].fibers.runFiber(name, work);
   }
 
   /**
-   * Starts a method as a fiber that carries itself on: after a crash the method is called again with its
-   * payload and the last checkpoint, after a throw too, until it is done or out of tries. Returns its id.
+   * Starts a method as a fiber: after a crash or a throw it is called again with its payload and the last checkpoint, until it is
+   * done or out of tries. Returns its id.
    */
   spawnFiber(method: keyof this & string, payload?: unknown, options?: options.SpawnFiberOptions): string {
     return this[parts].fibers.spawnFiber(method, payload, options);
@@ -359,7 +358,7 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
     return this[parts].startFiber(name, work, options);
   }
 
-  /** Replaces the checkpoint of the fiber that this runs in. @throws PerdureError `bad_state` outside of one. */
+  /** Replaces the checkpoint of the fiber that this runs in. @throws PerdureError `bad_state` outside one. */
   stash(data: unknown): void {
     this[parts].fibers.stash(data);
   }
@@ -397,8 +396,8 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * A fiber's function died with its process. Carry the work on from `snapshot`, and say how it ended; with
-   * nothing said it stays interrupted. When this throws it is called again later, less and less often.
+   * A fiber's function died with its process. Carry on from `snapshot` and say how it ended; if you return nothing it stays
+   * interrupted. After a throw it is called again, less and less often.
    */
   onFiberRecovered(_fiber: fibers.FiberRecoveryContext): Maybe<void | fibers.FiberRecoveryResult> {}
 
@@ -430,25 +429,21 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
     return this[parts].children.delete(cls, name);
   }
 
-  /** The agent that this one is a child of. @throws PerdureError `bad_state` when it is none, or of another class. */
+  /** The parent of this agent. @throws PerdureError `bad_state` when there is none, or it is of another class. */
   parentAgent<C extends HostedAgentClass>(cls: C): AgentStub<InstanceType<C>> {
     return this[parts].children.parent(cls);
   }
 
   /**
-   * Before a request or a socket from outside reaches a child: return a Response to refuse, a Request to
-   * replace it, `{ identity }` to say who it is for the child and all below, nothing to let it pass. Who it is so far is
-   * `getCurrentAgent().identity`. Not asked for frames on an open socket. What it throws is answered with 500 (or a close
-   * that lets the client try again) and goes to {@link Agent.onError}.
+   * Before a request or socket from outside reaches a child: return a Response to refuse, a Request to replace it, `{ identity }`
+   * to say who it is for the child and all below, nothing to let it pass. `getCurrentAgent().identity` is who it is so far. Not
+   * asked for frames. A throw answers 500 (or a close that lets the client try again) and goes to {@link Agent.onError}.
    */
   onBeforeSubAgent(_request: Request, _child: AgentStep): Verdict | Promise<Verdict> {}
 
   // Collections
 
-  /**
-   * The collections that clients of `perdure/collections` may use, with the rules of each; `"*"` stands for all that are
-   * not named. Asked once per life. Default: none.
-   */
+  /** Collections that clients of `perdure/collections` may use; `"*"`: all others. Asked once per life. Default: none. */
   getCollections(): Collections {
     return {};
   }
@@ -459,7 +454,7 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * Writes rows of several collections: all, or none when a condition does not hold. Synchronous, and told to clients.
+   * Writes rows of several collections and tells clients: all, or none if a condition does not hold. Synchronous.
    * @throws PerdureError `not_found`, `bad_input`, `too_large`, `limit`, `read_only`, `fenced`. Nothing has changed then.
    */
   writeRows(write: RowWrite): RowOutcome {
@@ -504,14 +499,11 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** The most runs that may be open at one time; more end with an error. */
   maxConcurrentAgentTools = Number.POSITIVE_INFINITY;
-  /**
-   * How deep agents may start agents that start agents, with `agentTool()` and `runAgentTool()`: a run that would be deeper
-   * ends with an error that says by which way. `Infinity`: no bound.
-   */
+  /** How deep `agentTool()` and `runAgentTool()` may nest agents; a deeper run ends with an error. `Infinity`: no bound. */
   maxAgentToolDepth = DEFAULT_MAX_DEPTH;
   /**
-   * How many runs may come of one turn of this agent: those that it asks for, those that their children ask for, and so on,
-   * detached ones and what is said about their ends too. More end with an error. `Infinity`: no bound.
+   * How many runs may come of one turn of this agent, with their children's, detached ones, and what is said about their ends.
+   * More end with an error. `Infinity`: no bound.
    */
   maxAgentToolRuns = DEFAULT_MAX_RUNS;
   /** A detached run is given up and stopped after this many milliseconds. 0: never. */
@@ -520,9 +512,9 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   detachedNoProgressBudgetMs = DEFAULT_NO_PROGRESS_MS;
 
   /**
-   * Has a child of this class, made for it, do a piece of work, and resolves with what came of it, however it ended.
-   * The run goes on through crashes of either side; the same `runId` again joins it. `detached` does not wait. The
-   * child stays, with its conversation, at the address `runId` until {@link Agent.clearAgentToolRuns}.
+   * Has a child of this class, made for it, do a piece of work; resolves with the result, however it ended. Survives crashes of
+   * either side; the same `runId` joins it. `detached` does not wait. The child stays, at the address `runId`, until {@link
+   * Agent.clearAgentToolRuns}.
    * @throws PerdureError `unknown_agent`, `bad_config` for a class without a conversation, `bad_input`, `conflict`
    */
   runAgentTool(

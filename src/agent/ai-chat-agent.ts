@@ -10,8 +10,8 @@ import type { ChatTurnOptions } from "../turn/step/config.ts";
 const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
 
 /**
- * An agent that holds a conversation. You write {@link AIChatAgent.onChatMessage} and return what your model
- * streams; messages, streams, tool calls and approvals are stored, sent to every client, and survive restarts.
+ * An agent that holds a conversation. Write {@link AIChatAgent.onChatMessage} and return what your model streams; messages,
+ * streams, tool calls and approvals are stored, sent to every client, and survive restarts.
  */
 export class AIChatAgent<
   Env extends object = AgentEnv,
@@ -34,10 +34,9 @@ export class AIChatAgent<
 
   /**
    * Answers the conversation in `this.messages`: return what `streamText` returns, a streaming Response
-   * (`toUIMessageStreamResponse()`), a plain text one, or the chunks themselves (`toUIMessageStream()`). Nothing: the turn
-   * ends without an answer.
-   * What it throws ends the turn: the user reads a plain sentence, or what a PerdureError says. Pass
-   * `options.abortSignal` on, so that stop stops the model.
+   * (`toUIMessageStreamResponse()`), a plain text one, the chunks (`toUIMessageStream()`), or nothing for no answer. A throw ends
+   * the turn: the user reads a plain sentence, or what a PerdureError says. Pass `options.abortSignal` on, so that stop stops the
+   * model.
    */
   onChatMessage(
     _onFinish: GenerateTextOnFinishCallback<ToolSet>,

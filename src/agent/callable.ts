@@ -23,10 +23,8 @@ type MethodDecorator = <M extends Method>(method: M, context: ClassMethodDecorat
 const callables = new WeakMap<object, CallableOptions>();
 
 /**
- * Lets clients call a method. Nothing else of an agent can be called from outside.
- *
- * Without a compiler step, in a static block: `static { callable(this, "add"); }`.
- * As a standard decorator: `@callable() add(…) {…}`.
+ * Lets clients call a method; nothing else of an agent can be called from outside. In a static block, `static { callable(this,
+ * "add"); }`, or as a standard decorator, `@callable() add(…) {…}`.
  * @throws PerdureError `bad_config` when the class has no such method, or the decorator was compiled for another standard.
  */
 export function callable(options?: CallableOptions): MethodDecorator;

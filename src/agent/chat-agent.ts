@@ -104,23 +104,20 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   maxPersistedMessages: number | undefined = undefined;
   /** What becomes of messages that are sent while a turn is under way. */
   messageConcurrency: MessageConcurrency = "queue";
-  /**
-   * Of how many sessions turns run at once. Turns of one session always run one after another. With 1, code of the class may
-   * keep on `this` what belongs to the turn that runs.
-   */
+  /** How many sessions may run turns at once; turns of one never overlap. With 1, `this` may hold what belongs to the turn. */
   maxConcurrentTurns = DEFAULT_MAX_CONCURRENT_TURNS;
   /** How often and how long a turn that was cut off is carried on. `false`: not at all; it ends as it is. */
   chatRecovery: ChatRecoveryConfig | boolean = true;
   /** Give an attempt up, and carry the turn on anew, when nothing came for this long. 0: never. */
   chatStreamStallTimeoutMs = 0;
   /**
-   * The most tool calls that a model may ask for in one step. In a `Think` those beyond it do not run, and the model reads
-   * so; a stream of `onChatMessage` that brings more ends with an error.
+   * The most tool calls in one step. In a `Think` those beyond it do not run, and the model is told; a stream of `onChatMessage`
+   * that brings more ends with an error.
    */
   maxToolCallsPerStep = DEFAULT_MAX_TOOL_CALLS;
   /**
-   * How many turns in a row may each have been asked for by the one before it: by its tools or hooks, at once or by way of
-   * schedules, the queue, fibers or other agents. One more is refused with `limit`. `Infinity`: no bound.
+   * How many turns in a row may each be asked for by the one before: by its tools or hooks, or through schedules, the queue,
+   * fibers or other agents. One more is refused with `limit`. `Infinity`: no bound.
    */
   maxOwnTurnDepth = DEFAULT_MAX_OWN_DEPTH;
   /** How many turns one turn of this agent may lead to within an hour, in all agents. More: `limit`. `Infinity`: no bound. */
@@ -128,15 +125,12 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   /** Deny a tool call that nobody approved for this long. 0: never. */
   approvalTimeoutMs = 0;
   /**
-   * When large pictures, files and outputs of tools are taken out of older messages, which then refer to them by an
-   * address under the agent's own, and for how many days they are kept. `false`: they stay in the messages.
+   * When large pictures, files and tool outputs move out of older messages, to an address under the agent's own, and for how many
+   * days they are kept. `false`: they stay in the messages.
    */
   mediaRetention: MediaRetention | boolean = false;
 
-  /**
-   * How sessions get their names: `true` from the first words of the user, and then by a model if there is one for it
-   * ({@link ChatAgent.getTitleModel}); `false`: only people name them.
-   */
+  /** How sessions get names: `true` from a user's first words, then by {@link ChatAgent.getTitleModel}; `false`: by people. */
   titles: boolean | TitleOptions = true;
 
   /** A small model that finds names for sessions, in the background. Nothing: the first words of the user stay. */
@@ -145,15 +139,14 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   /**
-   * Says how a session works: its context blocks, when it is compacted, whether the model may search it. Called once per
-   * session and life, before its first turn. May be slow. If it throws, the turn that needs it fails with that error, and
-   * the next one tries again.
+   * Says how a session works: its context blocks, when it is compacted, whether the model may search it. Called once per session
+   * and life, before its first turn. May be slow. If it throws, that turn fails with the error, and the next one tries again.
    */
   configureSession(_session: Session): Session | void | Promise<Session | void> {}
 
   /**
-   * Whether somebody may ask this of a session. Who names a session in its URL (`?_session=`), to connect or in a request,
-   * asks to `attach`. Only `true` allows it; what it throws refuses. Default: all of it.
+   * Whether somebody may ask this of a session. Naming one in a URL (`?_session=`) asks to `attach`. Only `true` allows it; a
+   * throw refuses. Default: all of it.
    */
   allowSessionOp(_caller: Caller, _op: SessionOp): boolean | Promise<boolean> {
     return true;
@@ -173,17 +166,14 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   /**
-   * What stands in the place of a tool call that was cut off: the call with an end, or any other part, such as a text.
-   * Default: the call with an error that says so. What it throws goes to `onError`, and the default holds. Must be quick.
+   * What replaces a tool call that was cut off: the call with an end, or any other part. Default: the call with an error. What it
+   * throws goes to `onError`, and the default holds. Must be quick.
    */
   protected repairInterruptedToolPart(part: Part, _message?: UIMessage): Part {
     return isToolPart(part) ? asPart(interruptedCall(part)) : part;
   }
 
-  /**
-   * Inside of a turn: notes how far it is, instead of what was noted before, for `onChatRecovery` if it is cut off. Inside
-   * of a fiber: the fiber's checkpoint. @throws PerdureError `bad_state` outside of both.
-   */
+  /** In a turn: its new note for `onChatRecovery`; in a fiber: its checkpoint. @throws PerdureError `bad_state` elsewhere. */
   override stash(data: unknown): void {
     const { fiber, turn } = currentAgent();
     if (fiber !== undefined || turn === undefined) return super.stash(data);
@@ -197,10 +187,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     return messagesIn(this[parts].chat.chat, this[parts].chat.named());
   }
 
-  /**
-   * Messages with all that {@link ChatAgent.mediaRetention} took out of them, for code that gives them to a model itself.
-   * A file that is gone becomes a text that says so.
-   */
+  /** Messages with what {@link ChatAgent.mediaRetention} took out put back, for your own model calls. Lost files become texts. */
   async withMedia(messages: readonly UIMessage[]): Promise<UIMessage[]> {
     return [...(await this[parts].chat.restore.of(messages))];
   }
@@ -214,9 +201,8 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   /**
-   * Adds messages and runs a turn that answers them; resolves with how it ended. A function is given the
-   * conversation as it is when nothing else is running, in `session` if it is given. Aborting the signal stops the turn. Not
-   * to be awaited inside `onChatMessage`: turns of a session run one at a time, so it would wait for itself.
+   * Adds messages and runs a turn that answers them; resolves with how it ended. A function gets the conversation (of `session`)
+   * when nothing else runs. Aborting the signal stops the turn. Do not await it inside `onChatMessage`: it would wait for itself.
    */
   async saveMessages(
     messages: MessageInput | ((messages: UIMessage[]) => MessageInput | Promise<MessageInput>),
@@ -274,10 +260,9 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   // Who may
 
   /**
-   * Whether whoever answers a question for approval may, with a yes or a no. Only `true` allows it: anything else, and a
-   * throw, refuses; then the question stays open, and whoever tried is told. Asked for every answer that comes from
-   * outside, also over HTTP; not for server code, which decides for itself. May be slow. Default: everybody who can talk
-   * to the agent may.
+   * Whether this person may answer a question for approval, with a yes or a no. Only `true` allows it: anything else, and a
+   * throw, refuses; the question stays open, and whoever tried is told. Asked for every answer from outside, not for server code.
+   * May be slow. Default: everybody who can talk to the agent may.
    */
   authorizeApproval(_request: ApprovalRequest): boolean | Promise<boolean> {
     return true;
@@ -381,8 +366,8 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   /**
-   * Goes on with another branch; all clients of the session are given it. @returns the id of the message with which the
-   * session ends now. @throws PerdureError `not_found`, `bad_state` while a turn of the session is under way.
+   * Switches to another branch, for all clients of the session. @returns the id of its last message now. @throws PerdureError
+   * `not_found`, `bad_state` while a turn of the session is under way.
    */
   switchBranch(messageId: string, { session }: { readonly session?: string } = {}): string {
     return this[parts].chat.session(session).switchBranch(messageId);
@@ -398,9 +383,9 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   /**
-   * Erases a session, or all that belongs to a subject: messages, summaries, search words, logs, files and all else that
-   * holds their words. Their turns are stopped. @returns what was erased and what was not, and why.
-   * @throws PerdureError `bad_input`, `not_found`, `bad_state` inside of a turn of the session.
+   * Erases a session, or all of a subject: messages, summaries, search words, logs, files and all else that holds their words.
+   * Stops their turns. @returns what was erased, what was not, and why.
+   * @throws PerdureError `bad_input`, `not_found`, `bad_state` inside a turn of the session.
    */
   erase(scope: EraseScope): Promise<EraseReceipt> {
     return this[parts].chat.erase(scope);
@@ -445,9 +430,9 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   /**
-   * Reports how far the run is that this is called in; does nothing outside of one. Clients of the parent see it at
-   * once, at most every 200 ms. With a `milestone` it is stored and shown to every client that comes. `persist` keeps
-   * `data` with the last report. @throws PerdureError `bad_input`
+   * Reports the progress of the run this is called in; does nothing outside one. The parent's clients see it at once, at most
+   * every 200 ms. A `milestone` is stored and shown to later clients. `persist` keeps `data` with the last report. @throws
+   * PerdureError `bad_input`
    */
   async reportProgress(progress: runs.AgentToolProgress, options: { persist?: boolean } = {}): Promise<void> {
     this[parts].chat.runs.report(progress, options.persist ?? false);
@@ -496,7 +481,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     return {};
   }
 
-  /** Where the turn that runs was asked for. Undefined outside of turns, and in those that code asks for. */
+  /** Where the running turn was asked for. Undefined outside turns, and in those that code asks for. */
   get activeChannel(): ChannelContext | undefined {
     return channelOfTurn(this[parts].host, currentAgent().turn);
   }
@@ -507,9 +492,8 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   /**
-   * Says something at a messenger without a turn. Resolves when it is stored: it is delivered like any answer, whatever becomes
-   * of the process. With a `key` it is said once. @returns false when it was said before
-   * @throws PerdureError `bad_input`, `not_found` for a messenger that there is not
+   * Says something at a messenger without a turn. Resolves when stored; it is delivered whatever becomes of the process. With a
+   * `key`, once. @returns false when it was said before. @throws PerdureError `bad_input`, `not_found` for an unknown messenger
    */
   async deliverNotice(text: string, options: NoticeOptions = {}): Promise<boolean> {
     const { turn } = currentAgent();
@@ -526,7 +510,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     return this[parts].messengers.loaded?.retry(id) ?? false;
   }
 
-  /** Forgets a delivery that has ended. False when there is none of that id, or it is under way. */
+  /** Forgets a delivery that has ended. False when no delivery has that id, or it is under way. */
   forgetDelivery(id: string): boolean {
     return this[parts].messengers.loaded?.forget(id) ?? false;
   }

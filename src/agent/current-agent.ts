@@ -4,10 +4,7 @@ import { currentAgent, type Current } from "../parts/current.ts";
 /** Who is running now, and for whom. */
 export type CurrentAgent<T extends Agent<object> = Agent<object>> = Current<T>;
 
-/**
- * The agent that the calling code runs for, however deep in the call and across awaits, with the connection
- * and request that it serves. All fields are undefined outside of an agent.
- */
+/** The agent that the calling code runs for, across awaits, with its connection and request. All undefined outside an agent. */
 export function getCurrentAgent<T extends Agent<object> = Agent<object>>(): CurrentAgent<T> {
   return currentAgent() as unknown as CurrentAgent<T>;
 }

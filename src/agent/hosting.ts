@@ -197,7 +197,7 @@ export class Hosting implements HostedAgent {
       }
       const verdict = readVerdict(said, "onBeforeSubAgent()");
       const unreachable = verdict.refusal ?? this.#own.refuseChild(child);
-      // A child may know nothing of who may only read, and is part of what such a person only looks at.
+      // A child may not know who may only read, yet is part of what such a person looks at.
       return unreachable === undefined ? { ...verdict, mayOnlyRead: caller.isReadonly } : { refusal: unreachable };
     };
     return this.#reported("onBeforeSubAgent", admit, { request, identity });
@@ -420,10 +420,7 @@ const mediaRetention = namesOf<MediaRetention>()("keepInMessages days address");
 const titles = namesOf<TitleOptions>()("model after");
 const messageConcurrency = namesOf<Exclude<MessageConcurrency, string>>()("strategy debounceMs");
 
-/**
- * Settings that are objects, by the path that leads to them from an agent. Of these, names that there are not are refused; the
- * name of a setting itself cannot be, since a class may have fields of its own.
- */
+/** Settings that are objects, by path. Unknown names in them are refused; not beside them, as a class may have its own fields. */
 const settings: Readonly<Record<string, Readonly<Record<string, true>>>> = {
   ...{ budgets, "budgets.turn": budget, "budgets.session": budget, "budgets.agent": budget },
   ...{ chatRecovery, contextOverflow, "contextOverflow.proactive": proactive, mediaRetention, titles },

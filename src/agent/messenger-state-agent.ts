@@ -3,8 +3,8 @@ import { parts } from "../parts/part.ts";
 import { Agent } from "./agent.ts";
 
 /**
- * Holds what the clients of networks keep, in rows of its own: a child of an agent with messengers, for apps that want more than
- * one file for that. Register the class with the host and name it in `chatSdkMessenger()`; without it, the agent itself holds it.
+ * Holds what clients of networks keep, as a child of an agent with messengers, for apps that want more than one file for that.
+ * Register the class and name it in `chatSdkMessenger()`; without it, the agent itself holds it.
  */
 export class MessengerStateAgent extends Agent {
   /** Nobody outside has anything to do here: what it holds is between the agent and its networks. */

@@ -7,9 +7,8 @@ import { parts } from "../parts/part.ts";
 import type { RunAgentToolOptions, RunAgentToolResult } from "../parts/runs/types.ts";
 
 /*
- * Patterns for several children, all of them `runAgentTool()` and nothing else. With an `id` every run has a name that
- * follows from it: called again with the same id, after a crash say, they join the runs that there are and repeat
- * nothing. Inside a tool, `idempotencyKey` is such an id (and the tool is `replay: "safe"` then).
+ * Patterns for several children, all on `runAgentTool()`. With an `id`, runs have names that follow from it: called again, after
+ * a crash say, they join the runs that exist. Inside a tool, `idempotencyKey` is such an id (the tool is then `replay: "safe"`).
  */
 
 /** A piece of work for a child. */
@@ -94,10 +93,7 @@ export async function firstGood<Output = unknown>(
   return good;
 }
 
-/**
- * Runs a task, and again with a new child when it failed, was given up, or brought what will not do. A run that was
- * stopped is not repeated, nor one that reached a budget. Resolves with the last result.
- */
+/** Runs a task, again with a new child if it fails or will not do; not if stopped or out of budget. Returns the last result. */
 export async function supervise<Output = unknown>(
   agent: Agent<object>,
   task: TeamTask,

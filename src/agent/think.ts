@@ -77,12 +77,11 @@ interface ExecutionAnswer {
 }
 
 /**
- * The opinionated chat agent: override {@link Think.getModel} and it is complete. It asks the model step by step and
- * runs the tools itself, so that each call and each result is stored before anything builds on it: a crash costs at
- * most the model call that was under way.
+ * The opinionated chat agent: override {@link Think.getModel} and it is complete. It asks the model step by step and runs the
+ * tools itself, each call and result stored before anything builds on it: a crash costs at most the model call under way.
  *
- * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
- * it only watches: then the error goes to `onError`.
+ * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error; if it only watches, the error
+ * goes to `onError`.
  */
 export class Think<Env extends object = AgentEnv, State = unknown, Props extends object = object>
   extends ChatAgent<Env, State, Props>
@@ -104,10 +103,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   maxSteps = DEFAULT_MAX_STEPS;
   /** Whether clients see the model's reasoning. */
   sendReasoning = true;
-  /**
-   * What may be used, in tokens and dollars, with what the agents below use in runs that this one asked for. A hard
-   * limit pauses the answer; a soft one asks a person.
-   */
+  /** Limits in tokens and dollars, with what runs below use. A hard limit pauses the answer; a soft one asks a person. */
   budgets: Budgets = {};
   /** As of `ChatAgent`. The model reads what was taken out as if it still stood in the message. */
   override mediaRetention: MediaRetention | boolean = {};
@@ -133,8 +129,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * The conversation as the model reads it, without what the turn under way adds. Must depend on what is stored alone:
-   * it is sent again and again, and caches hold only while its beginning stays the same.
+   * The conversation as the model reads it, without what the turn under way adds. Must depend on what is stored alone: provider
+   * caches hold only while its beginning stays the same.
    */
   assembleContext(context: {
     readonly messages: readonly UIMessage[];
@@ -144,9 +140,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * Full control: return what your own model streams, as of `AIChatAgent`. Then there are no steps, hooks or budgets. What
-   * `super.onChatMessage(options)` returns lets the turn run step by step, as it does by itself. After a crash it is asked
-   * again.
+   * Full control: return what your own model streams, as in `AIChatAgent`; then there are no steps, hooks or budgets. Return
+   * `super.onChatMessage(options)` to run step by step as usual. After a crash it is asked again.
    */
   onChatMessage(_options: step.ChatTurnOptions): Maybe<ChatAnswer | OrdinaryTurn | undefined> {
     return ORDINARY_TURN;
@@ -161,9 +156,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   /** Before a server tool runs: let it, change its input, or answer instead. What it throws is the error of that call. */
   beforeToolCall(_context: calls.ToolCallContext): Said<calls.ToolCallDecision> {}
   /**
-   * A tool has run, or `beforeToolCall` has answered in its place. The result is stored, and nobody has read it: what this
-   * returns may replace or withhold it. After a crash it may be asked again about the same result; the tool does not run
-   * again. What it throws goes to `onError`, and the result is withheld.
+   * A tool has run, or `beforeToolCall` answered for it. The result is stored but unread: what this returns may replace or
+   * withhold it. A throw goes to `onError` and withholds it. After a crash it may be asked again; the tool does not run again.
    */
   afterToolCall(_context: calls.ToolCallResultContext): Said<calls.ToolResultDecision> {}
   /** A model call and the tools it asked for are settled. Only watches. */
@@ -190,7 +184,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     return turns.chat(this[parts].chat.room, this[parts].think.brought, message, callback, options);
   }
 
-  /** Stops a turn of {@link Think.chat} for good. False when there is none of that id under way. */
+  /** Stops a turn of {@link Think.chat} for good. False when no turn of that id is under way. */
   cancelChat(requestId: string, _reason?: string): boolean {
     return this.abortRequest(requestId);
   }
@@ -211,7 +205,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     return turns.runTurn(this[parts].chat.room, this[parts].think.brought, options);
   }
 
-  /** Adds messages without a turn. With `mode: "append"` those that are there already are left as they are. */
+  /** Adds messages without a turn. With `mode: "append"` existing ones are left as they are. */
   async addMessages(
     messages: MessageInput | ((messages: UIMessage[]) => MessageInput),
     options: turns.AddMessagesOptions = {},
@@ -220,10 +214,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     await this[parts].host.durable();
   }
 
-  /**
-   * What a tool returned that `afterToolCall` has replaced or withheld; undefined for a result that is shown as it was, and
-   * for calls of long ago. For server code: clients are never sent it.
-   */
+  /** What a tool returned before `afterToolCall` changed or withheld it; undefined if shown as it was, or long ago. */
   originalToolResult(toolCallId: string, messageId?: string): ReturnedCall | undefined {
     return this[parts].think.book.original(toolCallId, messageId);
   }
@@ -248,8 +239,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   // Scheduled tasks
 
   /**
-   * Prompts and handlers that come again and again, by their ids. Asked at every start. If it throws, that is
-   * reported and those of before stay, but wait until it is asked again and returns.
+   * Recurring prompts and handlers, by id. Asked at every start. If it throws, that is reported and earlier ones stay, but wait
+   * until it is asked again and returns.
    */
   getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks> {
     return {};
@@ -273,8 +264,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   // Its window
 
   /**
-   * What is done when a conversation grows too long for the model: by default it is compacted before a request that would
-   * not fit, when a provider says that one did not, and when one has used more than fits. `false`: nothing.
+   * What is done when a conversation outgrows the model: by default it is compacted before a request that would not fit, when a
+   * provider refuses one, and when one used more than fits. `false`: nothing.
    */
   contextOverflow: ContextOverflow | boolean = {};
   /** How much models can read. Replace it with your own table or function. */
@@ -286,9 +277,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * Counts texts as a model (`provider/modelId`) does, by a real tokenizer. Nothing: they are estimated, and it is asked
-   * again. Must be quick. A counter that was returned is used as long as the agent is in memory; what fails is the event
-   * `chat:counter:failed`, and texts are estimated.
+   * Counts texts as a model (`provider/modelId`) does. Must be quick. Nothing: they are estimated, and it is asked again. A
+   * counter is used while the agent is in memory; if it fails, `chat:counter:failed` tells, and texts are estimated.
    */
   countTokens(_model: string): TextCounter | undefined {
     return undefined;
@@ -300,9 +290,9 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * Lets the model read a summary instead of the older messages, which stay as they are. With `preview` nothing is stored:
-   * change the text and give it to {@link Think.applyCompaction}.
-   * @throws PerdureError `bad_state` with the reason, when it would not help, could not be done, or a turn is running.
+   * Lets the model read a summary instead of the older messages, which stay. With `preview` nothing is stored: edit the text and
+   * give it to {@link Think.applyCompaction}. @throws PerdureError `bad_state` when it would not help, failed, or a turn is
+   * running.
    */
   compact(options: Compacting & { readonly preview: true }): Promise<DraftCompaction>;
   compact(options?: Compacting & { readonly preview?: false }): Promise<CompactionInfo>;
@@ -313,9 +303,9 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * Lets the model read a note in the place of outputs of tools, as it is done before a summary is made: those that newer
-   * ones supersede, and old ones, but nothing of the user's last two turns, nor of the newest {@link PRUNE_PROTECT} tokens
-   * of outputs before them (in a small window, less). It is a compaction of kind `prune`. Undefined, and nothing has changed, where that would free less than {@link PRUNE_MINIMUM} tokens.
+   * Lets the model read a note in place of superseded and old tool outputs, as before a summary, but not in the user's last two
+   * turns, nor in the newest {@link PRUNE_PROTECT} tokens of outputs before them (less in a small window). A compaction of kind
+   * `prune`; undefined, and nothing changed, if it would free less than {@link PRUNE_MINIMUM} tokens.
    * @throws PerdureError `bad_state` while a turn is running.
    */
   async prune({ session = this.session.id }: OfSession = {}): Promise<CompactionInfo | undefined> {
@@ -330,8 +320,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /**
    * Takes back the compaction in effect: the model reads the messages again, with all that was said since.
-   * @throws PerdureError `not_found`; `bad_state` when it is not the one in effect, or a turn is running; `limit` when the
-   * conversation would not fit, with the number of tokens that are too many.
+   * @throws PerdureError `not_found`; `bad_state` when it is not in effect, or a turn is running; `limit`, with the tokens too
+   * many.
    */
   async undoCompaction(id: string, { session }: OfSession = {}): Promise<CompactionInfo> {
     return this[parts].stored(await this[parts].think.window.undo(id, session));
@@ -394,8 +384,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   // Files
 
   /**
-   * The agent's files: in its own store, there after a restart, and on hand in every turn as tools. Replace it to keep
-   * large files elsewhere ({@link Think.createWorkspace}), to use a folder of the machine, or the files of a parent.
+   * The agent's files: stored with it, and on hand in every turn as tools. Replace it to keep large files elsewhere ({@link
+   * Think.createWorkspace}), to use a folder of the machine, or the files of a parent.
    */
   workspace: WorkspaceFiles;
   /** How the model is given files; `false`: not at all. */
@@ -433,8 +423,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /**
-   * Makes all files what they were at a message: before a question was answered, after an answer. It can be taken back:
-   * `workspace.restore(undo)`. @throws PerdureError `not_found`; `bad_state` when the files are not in the agent's own store
+   * Restores all files as at a message: before a question was answered, after an answer. Undo: `workspace.restore(undo)`. @throws
+   * PerdureError `not_found`; `bad_state` when the files are not in the agent's own store
    */
   async restoreFiles(messageId: string): Promise<RestoreResult> {
     const result = this[parts].think.points.restore(messageId);
@@ -465,10 +455,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   // Skills
 
-  /**
-   * Where the agent's skills come from; of two skills of one name the first counts. Asked for every turn. A source that
-   * fails is passed over, and `onError` is told.
-   */
+  /** Where skills come from; of equal names the first counts. Asked every turn. A source that fails is skipped and reported. */
   getSkills(): Maybe<readonly SkillSource[]> {
     return [];
   }
@@ -524,10 +511,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   // Actions
 
-  /**
-   * When an action with a key that was cut off may be begun anew, in milliseconds after it began. Only where it has a
-   * key of its own. `false`: never.
-   */
+  /** Milliseconds after which a cut action with a key of its own may begin anew. `false`: never. */
   actionLedgerPendingRetryLeaseMs: number | boolean = RECLAIM_AFTER_MS;
 
   /** Tools for work that must not happen twice, by name; see `action()`. Asked for every turn. */

@@ -9,9 +9,8 @@ export type SqlParameter = SqlValue | boolean;
 const checked = new WeakSet<TemplateStringsArray>();
 
 /**
- * The SQL of the app, on tables of its own in the agent's database.
- * @throws PerdureError `sql_refused` for statements and names that belong to the framework, `bad_input` for
- *   values that SQLite cannot store, `sql_failed` when SQLite refuses.
+ * The app's SQL on its own tables in the agent's database. @throws PerdureError `sql_refused` for statements and names of the
+ * framework, `bad_input` for values that SQLite cannot store, `sql_failed` when SQLite refuses.
  */
 export function userSql<T = SqlRow>(db: Sql, strings: TemplateStringsArray, values: readonly SqlParameter[]): T[] {
   const query = strings.join("?");

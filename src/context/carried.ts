@@ -42,7 +42,7 @@ export const MAX_FILES = 60;
 /** Names of inputs that mean a file. */
 const FILE_KEYS = ["path", "file", "filePath", "file_path", "filename", "fileName", "file_name"] as const;
 
-/** The state as text. Depends on what is given alone; empty when there is none. @param words what the user said, as text. */
+/** The state as text; empty without any. Depends on its arguments alone. @param words what the user said, as text. */
 export function renderCarried(state: LiveState, words = ""): string {
   const blocks = [
     words,

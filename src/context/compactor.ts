@@ -56,7 +56,7 @@ const KEPT_TEXT = 2_000;
 const MAX_AHEAD = 2;
 /** How often a turn tries again what a crash cut off: it may be the cause. */
 const MAX_CUT_OFF = 3;
-/** How many summaries a turn asks for until it has filled the window again by itself, and how many in vain, whatever the reasons. */
+/** How many summaries a turn may ask for before the window fills again, and how many may fail, for all reasons. */
 const MAX_AT_ONCE = 2;
 const MAX_IN_VAIN = 2;
 /** How often the same step leaves out more, after a provider has refused what was left. */

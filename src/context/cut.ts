@@ -81,7 +81,7 @@ export function findCut(
   return toCut(view, index, parts === split.from ? 0 : (parts ?? 0), lastUser);
 }
 
-/** @param split how many parts of the message at `index`, or of the last one, are covered; 0: none of its own. */
+/** @param split how many parts of the message at `index`, or of the last one, are covered; 0: no part alone. */
 function toCut(view: ContextView, index: number, split: number, lastUser: number): Cut | undefined {
   const { nodes, pinned } = view;
   const past = index === nodes.length;

@@ -25,7 +25,7 @@ export class FileLoads {
     this.#load = load;
   }
 
-  /** Makes a call whose files are loaded; again, with texts instead, for those that cannot be. @throws what the call throws */
+  /** Makes a call with its files loaded, again with texts for those that fail to load. @throws what the call throws */
   async within<T>(
     messages: ModelMessage[],
     signal: AbortSignal,

@@ -165,7 +165,7 @@ interface Taken {
   readonly lost: Covered[];
 }
 
-/** Takes the oldest that fit into one request. What is too long by itself is divided, then shortened. */
+/** Takes the oldest that fit into one request. One that is too long alone is divided, then shortened. */
 function take(job: SummaryJob, waiting: Covered[], room: number, limits: number): Taken {
   const piece: Taken = { texts: [], taken: [], lost: [] };
   let size = 0;

@@ -2,7 +2,7 @@ import { isTerminal, isToolPart, type ToolPart, toolName, type UIMessage } from 
 import { isCleared } from "./cleared.ts";
 import { callKey, type ContextView, type NewerCall } from "./view.ts";
 
-/** What an output is about, of which there may be newer ones: all of something, or a piece of it. */
+/** What an output is about, so that newer ones can replace it: all of something, or a piece of it. */
 export type OutputSubject = string | { readonly of: string; readonly piece: string };
 
 /** What is known of the tools of a conversation. */

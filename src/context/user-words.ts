@@ -69,7 +69,7 @@ function keyLines(text: string): string {
     .join("\n");
 }
 
-/** Where the sentences of a text are that should not be lost, those that say most if it is too much. */
+/** Where the sentences are that should not be lost; if they are too many, those that say most. */
 function keySpans(text: string, count = Number.POSITIVE_INFINITY): Span[] {
   let left = KEPT_SENTENCES;
   return keySentences(text)

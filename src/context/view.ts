@@ -194,7 +194,7 @@ function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | unde
 /** A call of a row of the kind `prune`: its message's number, its id, and the message and the id of each newer one. */
 export type PrunedCall = readonly [seq: number, call: string, newer?: readonly (readonly [string, string])[]];
 
-/** The calls that rows leave out. One that newer ones stood for is shown again where none of them is left. */
+/** The calls that rows leave out. A superseded one is shown again when none of the newer ones is left. */
 function leftOut(
   host: DamageTeller,
   rows: readonly CompactionRow[],

@@ -167,7 +167,7 @@ export function authorize(judge: Judge, caller: Caller, ask: Ask): Refusal | Pro
   return decided instanceof Promise ? decided.then(tell) : tell(decided);
 }
 
-/** A yes that took its time counts for what holds when it comes: who may only read by then, may not; who is elsewhere is asked about anew. */
+/** A slow yes is judged as things are when it comes: refused to who may only read by then, decided anew for who has moved. */
 function decide(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
   if (ACTS[ask.act] === "write" && caller.isReadonly) return readOnlyError(caller);
   // A chat is not made for a question that nobody has an answer to.
@@ -244,7 +244,7 @@ export function tellRefused(
   return error;
 }
 
-/** What somebody is told who may only read. The public clients know the words for connections. */
+/** What a read-only person is told. The public clients know the words for connections. */
 export function readOnlyError(who: Viewer): PerdureError {
   const text = "request" in who ? "Whoever sent this request may only read" : "Connection is readonly";
   return new PerdureError("read_only", text);

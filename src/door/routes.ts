@@ -51,7 +51,7 @@ type FoundRoute =
   | { readonly route: Route; readonly door: unknown; readonly params: Readonly<Record<string, string>> }
   | { readonly allow: readonly string[] };
 
-/** Finds the way in for a request. Undefined: none of these. @param rest the path behind the agent's address. */
+/** Finds the route of a request; undefined if there is none. @param rest the path behind the agent's address. */
 export function findRoute({ lines, door }: RouteTable, request: Request, rest: string): FoundRoute | undefined {
   const allow: string[] = [];
   for (const route of lines) {

@@ -17,7 +17,7 @@ import { titleTriesKey } from "../session/titles.ts";
 /** What erasing needs of the agent. */
 export interface EraseDeps {
   readonly host: AgentHost;
-  /** Ends the turns of these sessions, those that wait included; resolves when none of them runs. May be slow. */
+  /** Ends the turns of these sessions, waiting ones included; resolves when none of them runs. May be slow. */
   stop(sessions: readonly string[]): Promise<void>;
   /** The rows are gone, and these sessions with them: what is in memory is old, and clients are to be told. Must not throw. */
   erased(sessions: readonly string[]): void;

@@ -247,7 +247,7 @@ export class Life implements AgentHost {
     if (this.#over !== undefined) for (const reject of this.#waiting) reject(this.#over);
   }
 
-  /** @throws PerdureError `agent_gone`; `read_only` when this runs for somebody who may only read */
+  /** @throws PerdureError `agent_gone`; `read_only` when run for somebody who may only read */
   #writable(): void {
     this.#alive();
     const refusal = this.agent?.refusal?.();

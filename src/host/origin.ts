@@ -40,7 +40,7 @@ export function originGate(origins: Origins | undefined, cors: Cors | undefined)
   };
   return (request, approach) => {
     const said = request.headers.get("origin");
-    // Browsers send an origin and nothing else; what has a user name or a path in it is none of theirs.
+    // Browsers send a bare origin; one with a user name or a path does not come from a browser.
     const origin = said === null || isPlain(said) ? said : OPAQUE;
     if (approach === "request" && READING.has(request.method)) {
       const open = origins === "any" || allowed === "*" || !isUnseen(request);

@@ -101,7 +101,7 @@ function toClasses(roots: AgentClasses, children: AgentClasses): Classes {
   return { byName, isRootClass: classTable(rootNames), isClass: classTable(byName.keys()) };
 }
 
-/** The classes with the names that they are registered under. @throws PerdureError `bad_config` for what is no agent class. */
+/** The classes by their registered names. @throws PerdureError `bad_config` for what is no agent class. */
 export function namedClasses(classes: AgentClasses, option: string): (readonly [string, HostedAgentClass])[] {
   if (typeof (classes as unknown) !== "object" || (classes as unknown) === null) {
     throw new PerdureError(

@@ -18,7 +18,7 @@ const NOTHING_THERE =
 /** Told to sockets, whose clients have nothing else to go by. Which classes there are is nobody's business. */
 const UNKNOWN_CLASS = "no agent class of this name: see the option `agents` of the host";
 
-/** Whom a request is for: the agent at the root of its address, and the whole way to the one that is meant. */
+/** Whom a request is for: the agent at the root of its address, and the whole path to the one meant. */
 export interface AddressedAgent extends AgentStep {
   /** Root first. The last step is the agent that is meant: the root itself, or a child below it. */
   readonly path: AgentPath;

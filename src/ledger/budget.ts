@@ -87,7 +87,7 @@ export function checkBudget(call: Amount, states: readonly BudgetState[]): "ok" 
   return "ok";
 }
 
-/** @throws PerdureError `bad_config` for a budget that is none: it would be no limit, and nobody would know. */
+/** @throws PerdureError `bad_config` for an invalid budget: it would be no limit, and nobody would know. */
 export function checkBudgets(budgets: Budgets): void {
   for (const scope of ["turn", "session", "agent"] as const) {
     const budget = budgets[scope];

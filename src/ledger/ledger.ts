@@ -239,12 +239,12 @@ export class Ledger {
     return this.#closeAll((row) => !keep(row));
   }
 
-  /** Nobody will tell the end of these calls any more: those that are open were cut. @returns how many. */
+  /** Nobody will tell the end of these calls any more: open ones count as cut. @returns how many. */
   closeCalls(is: (call: Pick<UsageRow, "id" | "turnId">) => boolean): number {
     return this.#closeAll(is);
   }
 
-  /** A turn has ended: calls of it that nobody heard the end of were cut, but for those that go on without it. */
+  /** A turn has ended: its open calls were cut, except those that go on without it. */
   closeTurn(turnSeq: number, goesOn: (call: Pick<UsageRow, "id" | "purpose">) => boolean = () => false): void {
     for (const row of openUsage(this.#host)) {
       if (row.turnSeq === turnSeq && !goesOn(row)) this.#close(row, { outcome: "cut", usage: undefined });

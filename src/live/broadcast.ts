@@ -106,7 +106,7 @@ export class Broadcast implements TurnOutput {
 
   accepted(session: string, origin: Origin, { answer, anything, merged }: ShownByRequest): void {
     // A conversation that crossed the request on its way wiped the new message off the sender's screen. Not one sent before an
-    // answer that the sender has; and a client other than the public hook keeps no list that could be wiped.
+    // answer that the sender has; and one that still shows nothing after it was told for its own message has no list to wipe.
     const told = origin === undefined ? undefined : this.#told.get(origin);
     const isRecent = told !== undefined && this.#chat().host.clock.now() - told.at < CROSSING_MS;
     const crossed = isRecent && (answer === undefined || answer <= told.leaf) && (anything || !told.own);

@@ -46,7 +46,7 @@ export function openRoom(host: AgentHost, side: AgentSide, { work, context, move
   return { chat, live, resume, audience, news };
 }
 
-/** Sessions that stand on a chat: their turns end with them, and clients hear of what becomes of them. */
+/** Sessions of a chat: their turns end with them, and clients hear what happens to them. */
 export function sessionGround({ chat, live }: ChatRoom): SessionGround {
   return {
     store: chat.host,

@@ -105,7 +105,7 @@ export function cutAnswer(chat: Conversations, session: string): Instead | undef
   return id === undefined || stored?.parts.length !== 0 ? undefined : { id, json: undefined };
 }
 
-/** Whether an unfinished answer can be shown outside of its stream: it is committed, and clients would run none of its calls. */
+/** Whether an unfinished answer can be shown outside its stream: it is committed, and clients would run no call of it. */
 function isShowable(running: Turn): boolean {
   if (running.empty || toolParts(running.message).some(({ state }) => state === "input-available")) return false;
   try {

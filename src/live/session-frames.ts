@@ -49,7 +49,7 @@ export interface SessionServant {
   title(session: string): Promise<string | null>;
 }
 
-/** Answers what a client asks about sessions, and may. What is thrown inside is told to it, and is no failure of the agent. */
+/** Answers a client's questions about sessions. Errors are told to the client and are no failure of the agent. */
 export function answerSessionFrame(
   room: ChatRoom,
   servant: SessionServant,

@@ -75,7 +75,7 @@ export function withAddress(text: string, address: string, isKnown: (name: strin
   return reference.kind === "media" ? url : `${text.slice(0, text.lastIndexOf(" is at ") + " is at ".length)}${url}]`;
 }
 
-/** The texts in an output of which only the beginning is there, and how many characters of each are kept elsewhere. */
+/** The texts in an output that are cut to their beginning, and how many characters of each are kept elsewhere. */
 export function shortenedTexts(output: unknown): { readonly text: string; readonly missing: number }[] {
   const found: { text: string; missing: number }[] = [];
   mapTexts(

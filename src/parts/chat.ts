@@ -103,7 +103,7 @@ export class ChatPart implements AgentPart {
     else if (wantsPages(socket.uri)) socket.send(NOTHING_SAID_YET);
   }
 
-  /** Who asks for something about sessions, and who is to be in one that it names, needs the app's leave. */
+  /** Asking about sessions, and entering a named one, needs the app's permission. */
   consents(caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
     const { act, on } = ask;
     if (on?.op !== undefined) return this.#allows(caller, ask, on.op);

@@ -70,7 +70,7 @@ export class SubAgents {
     this.#host.emit("subagent:deleted", { className, childName: name });
   }
 
-  /** The agent that this one is a child of. @throws PerdureError `bad_state` when there is none, or another class. */
+  /** The parent of this agent. @throws PerdureError `bad_state` when there is none, or it is of another class. */
   parent<C extends HostedAgentClass>(cls: C): AgentStub<InstanceType<C>> {
     const path = parentPath(this.#host.path);
     const parent = path?.at(-1);

@@ -72,6 +72,6 @@ export interface AgentPart {
   drain?(): void;
   /** This life ends now. */
   halt?(reason: unknown): void;
-  /** This life has ended in order, with nothing under way: what is kept outside of the host is let go. Writes nothing. */
+  /** This life has ended in order, with nothing under way: lets go of what is kept outside the host. Writes nothing. */
   left?(): void;
 }

@@ -44,7 +44,7 @@ export interface ChatOptions extends TurnExtras {
 export interface TurnExtras {
   readonly tools?: ToolSet;
   readonly config?: TurnConfig;
-  /** The session that it is a turn of. Default: that of the running turn, else the current one. */
+  /** Its session. Default: that of the running turn, else the current one. */
   readonly session?: string;
   /** For whom it is. Stored, unlike the others. */
   readonly identity?: Identity;

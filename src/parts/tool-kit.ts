@@ -60,7 +60,7 @@ export class ToolKit {
   #files: { readonly of: readonly unknown[]; readonly tools: ToolSet } | undefined;
   #skills: { readonly of: readonly SkillSource[]; readonly registry: SkillRegistry } | undefined;
   #extensions: ExtensionManager | undefined;
-  /** Names that other tools have had in a turn of this life: whatever is loaded may take none of them. */
+  /** Names that other tools had in a turn of this life: nothing that is loaded may take one. */
   readonly #names = new Set<string>();
 
   constructor(settings: KitSettings, agent: KitAgent) {

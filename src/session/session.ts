@@ -516,7 +516,7 @@ export type CompactFunction = (
   context: { readonly focus: string | undefined; readonly signal: AbortSignal },
 ) => OwnSummary | Promise<OwnSummary>;
 
-/** Counts the tokens of what the model would read. Must be quick; a number that is none counts as 0. */
+/** Counts the tokens of what the model would read. Must be quick; an invalid number counts as 0. */
 export type TokenCounter = (messages: readonly UIMessage[], system: string) => number | Promise<number>;
 
 /** What a session was told about itself by the code that configures it. */

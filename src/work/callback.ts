@@ -92,7 +92,7 @@ export function reportStoreFailure(context: WorkContext, error: unknown): void {
   context.host.report(error, { stage });
 }
 
-/** The values that travel with asynchronous calls: an object with any keys, of which `fiber` is ours. */
+/** The values that travel with asynchronous calls: an object with any keys; `fiber` is ours. */
 export function contextValues(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }

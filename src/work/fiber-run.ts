@@ -61,7 +61,7 @@ export class FiberRunner {
     for (const waiter of waiters ?? []) waiter.settled();
   }
 
-  /** Runs `fn` as a running fiber, outside of a transaction. Resolves with its end once that is stored; never rejects. */
+  /** Runs `fn` as a running fiber, outside a transaction. Resolves with its end once that is stored; never rejects. */
   execute(row: FiberRow, fn: (ctx: FiberContext) => unknown): Promise<Outcome> {
     const { host } = this.#context;
     const controller = new AbortController();

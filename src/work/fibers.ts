@@ -115,7 +115,7 @@ export class Fibers extends DueWork<string> {
     return { accepted, ...toInspection(this.context.host, readFiber(this.context.host, row.id) ?? row) };
   }
 
-  /** Replaces the checkpoint of the fiber that this code runs in. @throws PerdureError `bad_state` outside of one */
+  /** Replaces the checkpoint of the fiber that this code runs in. @throws PerdureError `bad_state` outside one */
   stash(data: unknown): void {
     const { fiber } = contextValues(this.context.host.context.get());
     if (fiber === undefined) {

@@ -17,7 +17,7 @@ const READABLE_LENGTH = 40;
 const LEAST_BYTES = 4096;
 /** How long a log grows before it is moved into the main file. */
 const LOG_BYTES = 4 * 1024 * 1024;
-/** How long it may grow within one commit, or without a sync. Then SQLite moves it, inside of the commit. */
+/** How long it may grow within one commit, or without a sync. Then SQLite moves it, inside the commit. */
 const MOST_LOG_BYTES = 4 * LOG_BYTES;
 
 /** Where an agent's database is, relative to the host's directory: readable first, unique by the hash of its id. */
@@ -29,7 +29,7 @@ export function agentFileName(id: string): string {
   return path.join("agents", folder, `${readable}.${hash}.db`);
 }
 
-/** The id that the name of a file tells by itself, relative to the host's directory: that of most agents without a parent. */
+/** The id that a file's name alone tells, relative to the host's directory: that of most agents without a parent. */
 export function plainIdOf(file: string): string | undefined {
   const folder = path.basename(path.dirname(file));
   const readable = path.basename(file).split(".")[0] ?? "";

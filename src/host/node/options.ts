@@ -73,7 +73,7 @@ export interface HostOptions extends RouteOptions {
   readonly storage?: Storage;
   /** What agents get as `this.env`: settings, secrets, clients of databases. Default: `process.env`. */
   readonly env?: object;
-  /** Agents that are woken with the host, as class and name: those that read by themselves, as at Telegram. */
+  /** Agents that wake with the host, as class and name: those that poll, as for Telegram. */
   readonly start?: readonly (readonly [className: string, name: string])[];
   /** Handed to `onStart` of every agent that this host wakes. */
   readonly props?: object;

@@ -31,7 +31,7 @@ export interface CollectionRules {
   readonly schema?: StandardSchemaV1;
   /** The key of a row: a change under another key is refused. Default: rows of server code are stored under their `id`. */
   readonly getKey?: (row: never) => string;
-  /** Whether a client may follow. Asked on subscribing and before each change is told; a throw refuses. Default: yes. */
+  /** Whether a client may follow: asked on subscribing and before it is told a change. A no or a throw ends it. Default: yes. */
   readonly readable?: (connection: Connection) => boolean;
   /**
    * Whether a client may make these changes, as this producer if it says so: a later epoch shuts out earlier writers of that id.
@@ -135,7 +135,7 @@ function permits(ask: () => unknown, rule: string, name: string): boolean {
   return yesOrNo(answer, `${rule}() of the collection "${name}"`);
 }
 
-/** Whether somebody wrote this error to say no. What the language throws by itself is a mistake in the rule. */
+/** Whether somebody wrote this error to say no. What the language itself throws is a mistake in the rule. */
 function isSaid(thrown: unknown): boolean {
   return thrown instanceof Error && Object.getPrototypeOf(thrown) === Error.prototype;
 }

@@ -69,7 +69,7 @@ export function detachedOf(run: ListedAgentRun): Detached | undefined {
   return run.detached === null ? undefined : (JSON.parse(run.detached) as Detached);
 }
 
-/** The session that a run is for; undefined: code asked for it outside of turns, for all of them. */
+/** The session that a run is for; undefined: code asked for it outside turns, for all sessions. */
 export function sessionOfRun(run: ListedAgentRun): string | undefined {
   return detachedOf(run)?.session ?? run.session ?? undefined;
 }

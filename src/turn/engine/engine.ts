@@ -69,7 +69,7 @@ export interface ChatBackground {
   list(session?: string): BackgroundCall[];
   /** Stops one for good: stored first, with the message that tells the model. False: none of that id runs there. */
   stop(toolCallId: string, options?: { readonly session?: string; readonly reason?: string }): boolean;
-  /** Forgets those that nobody wants any more, in the caller's transaction, and stops them once that is committed. */
+  /** Forgets calls that nobody wants any more, in the caller's transaction, and stops them after the commit. */
   drop(isUnwanted: (call: { readonly messageId: string; readonly session: string }) => boolean): void;
 }
 

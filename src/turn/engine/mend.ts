@@ -47,7 +47,7 @@ export function hasApproved(message: UIMessage | undefined): boolean {
   return message?.role === "assistant" && message.parts.some(isApproved);
 }
 
-/** Whether an answer was given in another session, of which this one is a fork: what it waits for is not ours to end. */
+/** Whether an answer was given in another session that this one was forked from: its open calls are not ours to end. */
 function isOfOthers({ host }: Pick<Engine, "host">, session: string, id: string): boolean {
   const row = readMessage(host, id);
   return row !== undefined && !familyOf(host, session).has(row.session);

@@ -10,7 +10,7 @@ import { type Asked, findAsked, mayAnswer, tellRefused, type ToolAnswer } from "
 
 /** Why an answer of somebody outside counts for nothing, with the call as it is. */
 interface AnswerRefusal {
-  /** `not_allowed`: whoever gave it may not. `conflict`: it is about another question than the one that is open. */
+  /** `not_allowed`: this person may not answer. `conflict`: it answers another question than the open one. */
   readonly code: "not_allowed" | "conflict";
   readonly reason: string;
   readonly part?: ToolPart;

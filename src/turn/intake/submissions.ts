@@ -31,7 +31,7 @@ export interface SubmitOptions {
   readonly submissionId?: string;
   /** JSON that is kept with the submission, for whoever looks at it later. */
   readonly metadata?: unknown;
-  /** The conversation that it is for. Default: that of the running turn, else the current one. */
+  /** Its conversation. Default: that of the running turn, else the current one. */
   readonly session?: string;
   /** For whom it is. Stored with the turn and its messages. */
   readonly identity?: Identity;

@@ -29,7 +29,7 @@ import type { Conversations } from "../engine/conversations.ts";
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
 export const MAX_NEW_MESSAGES = 500;
 
-/** The most requests that may wait for their turns. Each that comes looks through those that wait. */
+/** The most requests that may wait for their turns. Each new one looks through all of them. */
 const MAX_OPEN_TURNS = 1_000;
 
 /** Why the messages of a request are not taken. */

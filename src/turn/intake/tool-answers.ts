@@ -68,7 +68,7 @@ export interface ToolAnswer {
   readonly about?: { readonly messageId?: string | undefined; readonly approvalId?: string | undefined };
   /** Of tool and input, as its giver saw them. With it, it is no answer to others. */
   readonly digest?: string | undefined;
-  /** The question that it was judged for; to another one it is none. Default: whichever is open. */
+  /** The question that it was judged for; it answers no other. Default: whichever is open. */
   readonly question?: { readonly messageId: string; readonly approvalId: string | undefined };
   /** The conversation that it is about. Default: wherever the call waits. */
   readonly session?: string;

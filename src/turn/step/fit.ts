@@ -106,7 +106,7 @@ type InputChunk = Extract<ToolChunk, { type: "tool-input-available" | "tool-inpu
 const UNNAMED = "unnamed";
 /** A model that asks for so many times more than it may is stopped: what is refused is stored too. */
 const REFUSED_FACTOR = 10;
-/** What ids of calls never have: it stands between a call and those inside of it, in ids and in idempotency keys. */
+/** Never part of a call's id: separates a call from those inside it, in ids and idempotency keys. */
 const RESERVED = /[/#%]/g;
 
 /** A call of an attempt, by the id that the model gave it. */

@@ -35,7 +35,7 @@ export function rulesOf(run: RuledTurn): ToolRules {
     },
     approval: (call, messages) => configured(run, call, [...messages]),
     before: (called) => ask(asked, "beforeToolCall", called),
-    // Nothing of a call inside of another is stored, so that of a result which was changed the original is gone.
+    // Nothing of a call inside another is stored, so the original of a changed result is gone.
     ended: async (tool, called, ended, durationMs) => {
       const verdict = await judge(run, tool, called, ended, durationMs);
       tellChanged(run, called, verdict);
