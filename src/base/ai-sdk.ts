@@ -2,8 +2,8 @@ import * as ai from "ai";
 import { PerdureError } from "./error.ts";
 
 /*
- * What version 7 of the AI SDK has and version 6 has not. Asked of the whole module: a name that is missing from an import
- * would end the program with words that nobody can do anything with.
+ * What version 7 of the AI SDK has and version 6 lacks. Read from the whole module: a missing named import would end the program
+ * with a useless error.
  */
 const newer: Partial<
   Pick<

@@ -1,10 +1,8 @@
 /**
- * What ends with the scope that it was made in, however that is left: by its end, `return`, a throw or an abort.
+ * Runs `end` once when the scope is left, by its end, `return`, a throw or an abort. What it throws is thrown there.
  *
  *     using _ = defer(() => lock.release());
  *     await using _ = defer(async () => connection.close());
- *
- * `end` runs once; what it throws is thrown at the end of the scope.
  */
 export function defer(end: () => Promise<void>): AsyncDisposable;
 export function defer(end: () => void): Disposable;

@@ -1,7 +1,4 @@
-/**
- * Every failure that Perdure reports on purpose is a {@link PerdureError}. The `code` is stable and
- * meant for programs; the message says what was wrong and what to do, and is meant for people.
- */
+/** The codes of {@link PerdureError}: stable, for programs. The message, what was wrong and what to do, is for people. */
 export type PerdureErrorCode =
   /** A frame, body or argument that does not have the shape it must have. */
   | "bad_input"
@@ -62,10 +59,7 @@ export type PerdureErrorCode =
 
 const marker = Symbol.for("perdure.error");
 
-/**
- * The one error class of the framework. Use {@link PerdureError.is} rather than `instanceof`: it also
- * recognises errors of another installed copy of the package.
- */
+/** The framework's only error class. Use {@link PerdureError.is}, not `instanceof`: it knows errors of other copies too. */
 export class PerdureError extends Error {
   override readonly name = "PerdureError";
   readonly code: PerdureErrorCode;

@@ -1,6 +1,6 @@
 /**
- * What an agent reports about itself, for logs, metrics and traces. Facts in the past tense; emitting one
- * never changes what the agent does, and a failing subscriber never reaches the agent.
+ * What an agent reports about itself, for logs, metrics and traces. Emitting never changes what the agent does, and a failing
+ * subscriber never reaches it.
  */
 export interface AgentEvents {
   "agent:started": { durationMs: number };
@@ -42,10 +42,7 @@ export interface AgentEvents {
   "fiber:method_missing": { id: string; name: string };
   /** Somebody wanted to answer a question for approval and may not: `authorizeApproval` did not allow it. It stays open. */
   "approval:refused": { toolCallId: string; tool: string; approved: boolean; reason: string; by?: string };
-  /**
-   * What somebody outside said to a tool call counts for nothing: a result for what the server runs or a person has to
-   * approve, or an answer to another question than the one that is open.
-   */
+  /** Ignored: a result from outside for what the server runs or a person must approve, or an answer to no open question. */
   "chat:answer:refused": { toolCallId: string; tool: string; kind: "result" | "approval"; reason: string; by?: string };
   /** A model asked for more tool calls in one step than it may: those beyond `limit` did not run, and it reads so. */
   "chat:calls:refused": { requestId: string; step: number; limit: number; refused: number };

@@ -10,8 +10,8 @@ export type JsonValue =
   | { readonly [key: string]: JsonValue | undefined };
 
 /**
- * Who somebody is, as the app has found out: never as a client says of itself. JSON of at most
- * {@link MAX_IDENTITY_BYTES}: it is stored with messages and turns.
+ * Who somebody is, as the app established it, never as a client claims. JSON of at most {@link MAX_IDENTITY_BYTES}, stored with
+ * messages and turns.
  */
 export interface Identity {
   /** What the app knows the person by. */

@@ -30,10 +30,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
   return fields === 0;
 }
 
-/**
- * `over` laid on top of `base`, object by object; everything else is replaced. Neither is changed.
- * `undefined` fields of `over` leave what is there, and keys that reach a prototype are skipped.
- */
+/** `over` merged onto `base`, object by object, without changing either. `undefined` keeps `base`; prototype keys are skipped. */
 export function mergeJson(base: unknown, over: unknown): unknown {
   if (over === undefined) return base;
   if (!isRecord(base) || !isRecord(over)) return over;

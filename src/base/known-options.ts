@@ -16,7 +16,7 @@ export function namesOf<T>() {
 }
 
 /**
- * Refuses names that no option has: a typing mistake must not be silence. What is no object is let pass; others check that.
+ * Refuses unknown option names, so that a typo is not silent. Anything but an object passes; others check that.
  * @param instead what to use, for names that the public packages have and this one has not
  * @throws PerdureError `bad_config` with that, or with the nearest name
  */

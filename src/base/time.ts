@@ -1,7 +1,4 @@
-/**
- * Time, as far as Perdure needs it. Everything that reads a clock or waits takes one of these, so that
- * tests can hold time in their hands (`manualClock` of `perdure/testing`).
- */
+/** Time, as Perdure needs it. Whatever reads a clock or waits takes one, so tests control time (`manualClock`). */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;

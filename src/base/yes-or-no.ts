@@ -1,8 +1,8 @@
 import { PerdureError } from "./error.ts";
 
 /**
- * What a hook has said that must answer true or false, at once. Anything else is a mistake of who wrote it, and must not
- * pass for a yes: a promise would, whatever it resolves with.
+ * The answer of a hook that must say true or false, at once. Anything else is a mistake and must not pass for a yes, as a promise
+ * would.
  * @param hook names it in the error
  * @throws PerdureError `bad_config`
  */

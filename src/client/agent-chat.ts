@@ -14,15 +14,14 @@ import { SessionChat } from "./session-chat.ts";
 import type { ToolOutput } from "./tool-runner.ts";
 
 /**
- * A chat with an agent, for any framework: one list of messages, in which own, resumed and watched turns are followed
- * in the same way. Every answer has one id from its first word on. Made once per connection; it listens as long as that
- * lives.
+ * A chat with an agent, for any framework: one list of messages in which own, resumed and watched turns are followed alike. An
+ * answer keeps one id from its first word on. Make one per connection; it listens as long as that lives.
  */
 export class AgentChat extends SessionChat {
   /**
-   * Sends a message, or with none asks the agent to go on. With `messageId`, it replaces that message, and what came
-   * after it is answered anew. Resolves when its turn is over, however it ended. Rejects with the `connectionError` when
-   * the connection is closed for good; that is the chat's `error` too, so nobody has to catch it.
+   * Sends a message, or with none asks the agent to go on. With `messageId`, it replaces that message, and what came after is
+   * answered anew. Resolves when its turn is over, however it ended. Rejects with the `connectionError` when the connection is
+   * closed for good; that is the chat's `error` too, so nobody has to catch it.
    */
   override sendMessage(input?: ChatInput, options: SendOptions = {}, settings: RequestSettings = {}): Promise<void> {
     return told(this.#sendMessage(input, options, settings));
@@ -99,8 +98,9 @@ export class AgentChat extends SessionChat {
   }
 
   /**
-   * Answers a question for approval. @param id of the question, or of the call.
-   * Of one that no message here has, nothing is answered: the chat then has the error `not_found`, and `onError` is told.
+   * Answers a question for approval. If no message here has it, nothing is answered: the chat gets the error `not_found`, and
+   * `onError` is told.
+   * @param id of the question, or of the call.
    */
   addToolApprovalResponse(
     { id, approved }: { readonly id: string; readonly approved: boolean },

@@ -13,16 +13,13 @@ import { ReconnectingSocket, type ReconnectOptions } from "./reconnecting-socket
 /** Options of {@link AgentClient}. The callbacks must not throw. */
 export interface AgentClientOptions<State = unknown> extends AgentLocation, ReconnectOptions {
   /**
-   * Parameters for the URL (a token, say). A function is asked before every connection and every request, so what it
-   * gives can be fresh each time; when it fails, the connection is tried again later.
+   * Parameters for the URL, such as a token. A function is asked before each connection and request; if it fails, the connection
+   * is retried later.
    */
   readonly query?: Query | (() => Query | Promise<Query>);
   /** What this client calls itself; the same after each reconnect. Default: a random id. */
   readonly id?: string;
-  /**
-   * How a chat's conversation is told: its end, with the rest on demand, or all of it every time, as the public
-   * `useAgentChat` needs it. Default `pages`.
-   */
+  /** Whether a chat is told the conversation's end, the rest on demand (`pages`, default), or all, as `useAgentChat` needs. */
   readonly history?: HistoryMode;
   /** The session of a chat agent to be in. Default: whichever is the current one. */
   readonly session?: string;
@@ -58,10 +55,7 @@ const WARN_AFTER_TRIES = 3;
 
 type Listener<E> = ((event: E) => void) | { handleEvent(event: E): void };
 
-/**
- * A connection to an agent that comes back by itself. With the class of the agent as its type
- * (`new AgentClient<ChatAgent>({ … })`), state, `call` and `stub` are typed.
- */
+/** A connection to an agent that reconnects. `new AgentClient<ChatAgent>({ … })` types state, `call` and `stub`. */
 export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends EventTarget {
   /** Callbacks, replaceable at any time. */
   options: AgentClientOptions<State>;
@@ -128,10 +122,7 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     return this.#session;
   }
 
-  /**
-   * From the next connection on, this session is asked for. @returns whether the connection under way was made with
-   * another: then it has to be moved.
-   */
+  /** Asks for this session from the next connection on. Returns whether the current one must be moved: it has another. */
   useSession(session: string | undefined): boolean {
     this.#session = session;
     return this.#sessionInUrl !== null && this.#sessionInUrl !== session;
@@ -157,8 +148,8 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     return this.#identified;
   }
   /**
-   * Resolves when `identified`; a new promise after each close. Rejects when the connection is closed for good: with the
-   * `connectionError`, or PerdureError `disconnected` after `close()`.
+   * Resolves when `identified`; a new promise after each close. Rejects when closed for good, with the `connectionError`, or
+   * PerdureError `disconnected` after `close()`.
    */
   get ready(): Promise<void> {
     return this.#ready.promise;

@@ -8,10 +8,7 @@ export type AgentMessagesOptions = (AgentFetchOptions | { readonly url: string; 
   readonly headers?: Record<string, string> | Headers;
 };
 
-/**
- * The stored conversation of an agent, for loaders and for code without a connection. An agent without one has an
- * empty one. Rejects when it cannot be reached.
- */
+/** An agent's stored conversation, for loaders and code without a connection; empty if it has none. Rejects if unreachable. */
 export async function getAgentMessages<M extends UIMessage = UIMessage>(options: AgentMessagesOptions): Promise<M[]> {
   const { headers, credentials } = options;
   const init = { ...(headers !== undefined && { headers }), ...(credentials !== undefined && { credentials }) };

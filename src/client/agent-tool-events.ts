@@ -21,9 +21,8 @@ interface Run {
 }
 
 /**
- * The runs of an agent's children, as the agent reports them to its clients. Make it before the connection opens: an
- * agent tells of earlier runs only then. After a reconnect it tells of them again; what was heard before changes
- * nothing.
+ * The runs of an agent's children, as the agent reports them. Make it before the connection opens: an agent tells of earlier runs
+ * only then. A reconnect tells them again, which changes nothing.
  */
 export class AgentToolEvents {
   readonly #agent: AgentToolEventSource;
@@ -41,8 +40,7 @@ export class AgentToolEvents {
   }
 
   /**
-   * Calls `listener` after each change; `urgent` when a run began or ended, not when its child said something. It must
-   * not throw.
+   * Calls `listener` after each change; `urgent` when a run began or ended. It must not throw.
    * @returns what ends that.
    */
   subscribe(listener: (urgent: boolean) => void): () => void {

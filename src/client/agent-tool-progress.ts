@@ -31,10 +31,7 @@ interface ProgressFacts {
   readonly milestones?: AgentToolMilestone[];
 }
 
-/**
- * The progress after one more chunk; the same object when the chunk says nothing of it. A milestone is progress too,
- * unless something newer was heard: replays bring milestones of long ago.
- */
+/** The progress after one more chunk; the same object if unchanged. A replay's old milestone never replaces newer news. */
 export function nextProgress<F extends ProgressFacts>(facts: F, chunk: UIMessageChunk, now: number): F {
   const progress = readProgress(chunk, now);
   if (progress !== undefined) return { ...facts, progress };

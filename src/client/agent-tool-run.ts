@@ -10,9 +10,9 @@ export type RunFacts = Omit<AgentToolRunState, "parts">;
  *
  *     (unknown) ── started ──→ running ── finished | error | aborted | interrupted ──→ that, until another of them
  *
- * `started` comes again with every replay and takes no run back. An end may follow another: a run that was given up
- * as interrupted may still finish.
- * @returns the same object when the event says nothing new; undefined for a run whose start was not heard of.
+ * Every replay repeats `started`, which takes no run back. One end may follow another: a run given up as interrupted may still
+ * finish.
+ * @returns the same object when nothing is new; undefined for a run whose start was not heard of.
  */
 export function nextRun(run: RunFacts | undefined, heard: HeardFrame, now: number): RunFacts | undefined {
   const { event, parentToolCallId } = heard;

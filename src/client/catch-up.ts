@@ -9,15 +9,9 @@ import {
   type UIMessageChunk,
 } from "../message/types.ts";
 
-/*
- * A stream that ended while nobody listened is not kept; the message that it made is. What a listener missed of it is
- * found by comparing the two.
- */
+/* A stream that ended unheard is not kept, but its message is: comparing the two finds what a listener missed. */
 
-/**
- * The chunks that make `built` the stored `message`. Only what was added is told: a stored message that was cut or
- * cleaned takes nothing back.
- */
+/** The chunks that make `built` the stored `message`. Additions only: one that was cut or cleaned takes nothing back. */
 export function catchUp(built: MessageBuilder, message: UIMessage): UIMessageChunk[] {
   const chunks: UIMessageChunk[] = [];
   if (!built.started) chunks.push({ type: "start", messageId: message.id });

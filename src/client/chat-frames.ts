@@ -11,10 +11,7 @@ export interface ChatConnection {
   readonly readyState: number;
   /** Sends now or, without a connection, as soon as there is one; `sent` is called when it is on its way. */
   send(data: string, sent?: () => void): void;
-  /**
-   * The session to ask for with every connection from now on; undefined: whichever is the current one. @returns whether
-   * it has to be asked for on the connection under way too.
-   */
+  /** The session to ask for from now on; undefined: the current one. Returns whether to ask on this connection too. */
   useSession?(session: string | undefined): boolean;
   /** Why it is closed for good. */
   readonly connectionError?: Error | null;

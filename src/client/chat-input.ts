@@ -21,10 +21,7 @@ export type ChatInput<M extends UIMessage = UIMessage> =
       readonly messageId?: string;
     };
 
-/**
- * Makes the message. A promise only when files have to be read.
- * @param id the id of the message that it replaces.
- */
+/** Makes the message; a promise only if files must be read. @param id of the message that it replaces. */
 export function toUserMessage(input: ChatInput, id?: string): UIMessage | Promise<UIMessage> {
   const metadata = input.metadata === undefined ? {} : { metadata: input.metadata };
   if ("parts" in input) {

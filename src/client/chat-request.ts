@@ -41,8 +41,9 @@ export function clientToolsOf(tools: Readonly<Record<string, ChatTool>> | undefi
 }
 
 /**
- * What has to be sent of a conversation: the last message. The agent has all that came before, and takes nothing of it
- * from clients. (With those right before it that could not be sent, by their ids.) A regenerate is cut behind it, an edit replaces it, and an answer as the last one means "go on".
+ * What to send of a conversation: the last message, and those right before it that could not be sent (`unsent`). The agent has
+ * the rest, and takes none of it from clients. A regenerate is cut behind it, an edit replaces it, and an answer as the last one
+ * means "go on".
  */
 function newMessages(messages: readonly UIMessage[], unsent?: ReadonlySet<string>): UIMessage[] {
   const last = messages.at(-1);

@@ -37,10 +37,7 @@ export class ClientSession {
     return this.#moving;
   }
 
-  /**
-   * Begins in a session, with the branch that was shown there last. @returns the session to ask for, if the connection
-   * under way was made with another.
-   */
+  /** Begins in a session, on the branch shown there last. Returns the session to ask for, if the connection has another. */
   begin(session: string | undefined, storage: BranchStorage | undefined): string | undefined {
     this.#home = session ?? this.#home;
     this.#memory = new BranchMemory(storage, () => this.#connection.getHttpUrl?.() ?? "");

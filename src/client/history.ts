@@ -3,8 +3,8 @@ import type { OlderFrame } from "../wire/frames.ts";
 import { type ChatConnection, sendFrame } from "./chat-frames.ts";
 
 /*
- * The list of a chat is the end of the conversation and as much of what came before as was asked for. The agent tells
- * the end, again and again; a cursor of the agent says what stands before the first message of the list.
+ * A chat's list is the end of the conversation, told again and again, and as much before it as was asked for; the agent's cursor
+ * says what stands before the list.
  */
 
 /** What is known of the part of a conversation that is not shown. */
@@ -28,9 +28,9 @@ export class History {
   }
 
   /**
-   * The conversation, as far as it is known, after the agent told its end. What is shown before that end stays; if
-   * the two do not meet, so much was said meanwhile that the end alone is shown. Or the agent has not heard yet that
-   * the list was cut here: so what was shown is kept aside until it meets the next.
+   * The known conversation after the agent told its end. What is shown before that end stays, if the two meet. If not, only the
+   * end is shown: too much was said, or the agent has not heard yet that the list was cut here. So what was shown is kept aside
+   * until it meets the next.
    */
   told(shown: readonly UIMessage[], end: readonly UIMessage[], before: number | undefined): readonly UIMessage[] {
     const [first] = end;

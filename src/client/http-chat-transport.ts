@@ -34,9 +34,9 @@ type SendOptions = Parameters<ChatTransport<UIMessage>["sendMessages"]>[0];
 type ReconnectOptions = Parameters<ChatTransport<UIMessage>["reconnectToStream"]>[0];
 
 /**
- * The AI SDK's chat over plain HTTP, for networks without WebSocket. Only the new message is sent. A stream that
- * breaks is gone on with behind the last chunk that came; a request that broke is repeated under the same id, so the
- * message counts once. `stop()` stops the turn on the server, also one that was resumed.
+ * The AI SDK's chat over plain HTTP, for networks without WebSocket. Sends only the new message. A broken stream resumes behind
+ * the last chunk; a broken request is repeated under the same id, so the message counts once. `stop()` stops the turn on the
+ * server, also a resumed one.
  */
 export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatTransport<M> {
   /** A resumed stream comes from its beginning. */

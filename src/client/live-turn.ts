@@ -23,8 +23,8 @@ export class LiveTurn {
   readonly id: string;
   readonly asked: Asked | undefined;
   /**
-   * Those of `others` are only watched; the rest counts for the status of the chat. `ours`: asked for here, or resumed.
-   * `continued`: it goes on with an answer because of what was answered here.
+   * `others` are only watched; the rest count for the chat's status. `ours`: asked for here, or resumed. `continued`: it resumes
+   * an answer because of what was answered here.
    */
   whose: "others" | "ours" | "continued";
   /** How far it came: its request was `sent` over a connection, something of it was `heard`. */
@@ -34,8 +34,8 @@ export class LiveTurn {
   /** `cut`: the connection was lost, and what came since is missing here. */
   stream: "live" | "cut" = "live";
   /**
-   * The answer as the conversation had it, when nothing came after that. Null: it was told without the answer while the
-   * stream was cut, so if the turn is over, another took its place.
+   * The answer as the conversation had it, if it came last. Null: told without it while the stream was cut, so if the turn is
+   * over, another took its place.
    */
   told: UIMessage | null | undefined;
   /** Something to show has come. */
@@ -91,7 +91,7 @@ export class LiveTurn {
   }
 
   /**
-   * Takes in a chunk. What was heard before is passed over by its number, so a replay changes nothing.
+   * Takes in a chunk; one heard before is skipped by its number, so a replay changes nothing.
    * @param last the message that a continuation goes on with.
    * @returns the chunk if it was new.
    */
@@ -149,8 +149,8 @@ export function endOf({ id, outcome, messageIds, replay, error }: ResponseFrame,
 }
 
 /**
- * The conversation as the server has it, with what it cannot know yet: messages that are on their way to it, and what
- * came of answers since. The turns note what the server had of theirs.
+ * The server's conversation plus what it cannot know yet: messages on their way, and what came of answers since. Turns note what
+ * the server had of theirs.
  * @param old what is shown now.
  */
 export function mergeTranscript(

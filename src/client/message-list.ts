@@ -26,10 +26,7 @@ export function keepObjects(old: readonly UIMessage[], next: readonly UIMessage[
   });
 }
 
-/**
- * Replaces the message with the same id, else the one that has a call of it. Adds nothing. A call that was answered
- * here stays so: the answer and the message have crossed.
- */
+/** Replaces the message with the same id, else the one with a call of it; adds nothing. Calls answered here stay answered. */
 export function updateMessage(list: readonly UIMessage[], message: UIMessage): UIMessage[] {
   let at = list.findIndex(({ id }) => id === message.id);
   if (at === -1) {

@@ -104,8 +104,7 @@ export class ReconnectingSocket {
   }
 
   /**
-   * Sends, or keeps it until it can be sent.
-   * @param sent called when it has been handed to a socket.
+   * Sends, or keeps it until it can be sent. @param sent called when a socket took it.
    * @throws PerdureError `limit` when too much waits already.
    */
   send(data: string, sent?: () => void): void {

@@ -19,10 +19,7 @@ export interface ChatSearchOptions {
   readonly limit?: number;
 }
 
-/**
- * Sessions and branches of a chat. Everything that is asked rejects with a PerdureError: the agent's own, `timeout`, or
- * `disconnected` when the connection was lost before the answer.
- */
+/** Sessions and branches of a chat. Requests reject with the agent's PerdureError, `timeout`, or `disconnected`. */
 export abstract class SessionChat extends ChatFeed {
   readonly #requests: SessionRequests;
   protected readonly place: ClientSession;
@@ -43,8 +40,8 @@ export abstract class SessionChat extends ChatFeed {
   }
 
   /**
-   * Shows the branch with this message, with what was said last on it. Only here: others see what they saw, and what is
-   * said here is said on this branch. With `own: false` the whole session goes there, for all; not while a turn runs.
+   * Shows the branch with this message, at its latest, for this client only; what is said here goes on that branch. `own: false`
+   * moves the whole session for everybody, but not while a turn runs.
    */
   async switchBranch(messageId: string, { own = true }: { readonly own?: boolean } = {}): Promise<void> {
     const asked = { op: "switchBranch", messageId, own, named: this.place.isNamed } as const;

@@ -43,9 +43,8 @@ type SendOptions = Parameters<ChatTransport<UIMessage>["sendMessages"]>[0];
 type ReconnectOptions = Parameters<ChatTransport<UIMessage>["reconnectToStream"]>[0];
 
 /**
- * The AI SDK's chat over an agent's connection, for any framework: `new Chat({ transport })`. Only the new message is
- * sent. A stream goes on by itself after a reconnect, where it was; `stop()` stops the turn on the server, also one
- * that was resumed.
+ * The AI SDK's chat over an agent's connection, for any framework: `new Chat({ transport })`. Sends only the new message. A
+ * stream resumes after a reconnect; `stop()` stops the turn on the server, also a resumed one.
  */
 export class SocketChatTransport<M extends UIMessage = UIMessage> implements ChatTransport<M> {
   /** A resumed stream comes from its beginning. */

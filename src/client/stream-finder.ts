@@ -12,8 +12,8 @@ interface KnownTurns {
 }
 
 /**
- * Looks for turns that run without being followed here: when the connection is made, and when an answered tool call
- * should make a turn go on. Every question is answered at once; an offered stream comes after it was acknowledged.
+ * Looks for turns that nobody here follows: on connecting, and when an answered tool call should make a turn go on. Every
+ * question is answered at once; an offered stream starts once acknowledged.
  */
 export class StreamFinder {
   readonly #connection: ChatConnection;
@@ -80,10 +80,7 @@ export class StreamFinder {
     if (frame.probeId !== undefined && isAnswer) this.#found();
   }
 
-  /**
-   * Nothing is in the way of those that were cut off any more: they have ended, or the agent never heard of them.
-   * Asked for by name, they tell.
-   */
+  /** Nothing blocks turns that were cut off any more: they ended, or the agent never heard of them. Asked by name, they tell. */
   askByName(): void {
     for (const turn of this.#known.turns.values()) {
       if (turn.stream === "live") continue;

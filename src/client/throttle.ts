@@ -1,7 +1,4 @@
-/**
- * Calls `work` at once when it is urgent or was not called for a while, and otherwise when that while is over.
- * @returns the throttled function, and one that gives up what is still to come.
- */
+/** Calls `work` at once if urgent or not called lately, else later. Returns that function, and one that drops pending work. */
 export function throttled(work: () => void, ms: number | false): [call: (urgent: boolean) => void, stop: () => void] {
   if (ms === false || ms <= 0) return [work, () => {}];
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -23,9 +23,7 @@ export interface ToolOutput {
   readonly errorText?: string;
 }
 
-/**
- * Runs a tool here. May be slow; what it throws becomes the call's error. Calls that it does not know it leaves alone.
- */
+/** Runs a tool here. May be slow; what it throws becomes the call's error. Calls it does not know it leaves alone. */
 export type OnToolCall<M extends UIMessage = UIMessage> = (options: {
   readonly toolCall: ToolCall<M>;
   readonly addToolOutput: (output: ToolOutput) => void;

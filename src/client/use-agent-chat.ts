@@ -20,10 +20,7 @@ interface Load {
   result: { readonly messages: UIMessage[] } | { readonly error: unknown } | undefined;
 }
 
-/**
- * Loads that components wait for. A component that waits is forgotten and made anew, so what it waits for must be
- * kept outside of it; once there is a chat with the messages, it is dropped.
- */
+/** Loads that components wait for. React forgets a waiting component, so loads are kept here until a chat has the messages. */
 const loads = new Map<string, Load>();
 
 /** How long a load that failed is not tried again. */
@@ -201,10 +198,7 @@ function handlersOf(chat: AgentChat, options: UseAgentChatOptions): ChatHandlers
   return { ...options, tools, onToolCall: onToolCall && (({ toolCall }) => onToolCall({ toolCall, addToolOutput })) };
 }
 
-/**
- * The messages of `key`, loaded once for all who ask. Throws the promise that React waits for, and later what the
- * load failed with.
- */
+/** The messages of `key`, loaded once for all. Throws the promise that React waits for, later what the load failed with. */
 function loadMessages(key: string, load: () => Promise<UIMessage[]>): UIMessage[] {
   let entry = loads.get(key);
   if (entry === undefined) {

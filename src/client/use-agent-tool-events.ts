@@ -24,10 +24,7 @@ export interface UseAgentToolEvents<P extends AgentToolRunPart = Part> extends A
 
 const stores = new WeakMap<AgentToolEventSource, AgentToolEvents>();
 
-/**
- * The runs of an agent's children: what each says, how far it is and how it ended, by the tool calls that started
- * them. Runs are kept for as long as the connection is, also while no component shows them.
- */
+/** The runs of an agent's children, by the tool calls that started them. Kept as long as the connection, shown or not. */
 export function useAgentToolEvents<P extends AgentToolRunPart = Part>({
   agent,
   throttle = THROTTLE_MS,

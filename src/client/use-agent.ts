@@ -15,8 +15,8 @@ export interface UseAgentOptions<State = unknown> extends Omit<AgentClientOption
 }
 
 /**
- * A connection to an agent for as long as the component is there. The component is drawn again when the state, the
- * identity or the connection changes; the object stays the same until the address does.
+ * A connection to an agent for the component's life. State, identity and connection changes re-render; the object stays the same
+ * until the address changes.
  */
 export function useAgent<AgentT = unknown, State = StateOf<AgentT>>(
   options: UseAgentOptions<State>,

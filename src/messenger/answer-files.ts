@@ -31,8 +31,8 @@ export function isWorkspaceFile(attachment: ReplyAttachment): boolean {
 }
 
 /**
- * What is sent for a part. Bytes come from the answer itself, from the agent's own files or from what the app gives, never from
- * an address: whoever wrote that would have this process fetch it. Never rejects.
+ * What is sent for a part. Bytes come from the answer, the agent's own files or the app, never from an address: whoever wrote
+ * that would have this process fetch it. Never rejects.
  */
 export async function fileOf(part: Part, sources: FileSources): Promise<PartFile> {
   const [attachment] = attachmentsOf({ parts: [part] });

@@ -45,7 +45,7 @@ export function partialText(
 }
 
 /**
- * Which parts of an answer are messages of their own: files, and what was attached to it.
+ * Which parts of an answer are messages of their own: files and attachments.
  * @param renders the app says how attachments look; else only those that are files of the workspace are shown
  */
 export function filesAt({ parts }: Pick<UIMessage, "parts">, renders: boolean): number[] {

@@ -6,12 +6,12 @@ import type { StateCall } from "./kept-state.ts";
  * The port to a network
  *
  * All that this package knows of Telegram, Slack and the like is behind this interface. A channel makes calls and reads what
- * comes; it stores nothing, retries nothing (that is `courier.ts`) and decides nothing. `channelConformance` of
- * `perdure/testing` says what it must do.
+ * comes; it stores, retries (that is `courier.ts`) and decides nothing. `channelConformance` of `perdure/testing` says what it
+ * must do.
  *
- * Another network is a folder beside `slack/` and `telegram/` whose function makes a `Channel` and ends in `messenger(channel, options)` of
- * `define.ts`, a list in `src/public/`, and an entry in the `exports` of the package. Nothing here knows it by name: agents
- * return it from `getMessengers()`. Where there is a published adapter of the Chat SDK, `chat-sdk/` serves it without any of this.
+ * A new network is a folder beside `slack/` and `telegram/` whose function makes a `Channel` and ends in
+ * `messenger(channel, options)` of `define.ts`, a list in `src/public/`, and an entry in the package's `exports`. Agents return
+ * it from `getMessengers()`. Where there is a published adapter of the Chat SDK, `chat-sdk/` serves it without any of this.
  */
 
 /** Where something is said. The thread is the network's own name for a conversation, as the channel writes it. */
@@ -37,9 +37,7 @@ export interface Author {
   readonly isBot: boolean;
 }
 
-/**
- * A file that somebody sent. It is stored with the message and told to the model: no address with a secret in it belongs here.
- */
+/** A file that somebody sent. Stored with the message and shown to the model, so it must not hold an address with a secret. */
 export interface FileRef {
   readonly name: string;
   readonly mediaType: string;
@@ -197,8 +195,8 @@ export interface Channel {
   /** Pure: what a genuine body, update or envelope tells. Throws `bad_input` for what is none. */
   parse(input: unknown, self: Self): readonly MessengerEvent[];
   /**
-   * What the body of a webhook is, for {@link Channel.parse}; or what it is answered with at once. One that finds out by itself
-   * what there is to store has it stored by `accept`, which resolves when it is, before it answers.
+   * Reads a webhook's body for {@link Channel.parse}, or answers it at once. A channel that finds out itself what to store awaits
+   * `accept`, which resolves once stored, before it answers.
    */
   read?(
     request: Request,
@@ -206,8 +204,8 @@ export interface Channel {
     accept: (input: unknown) => Promise<void>,
   ): Promise<{ readonly input: unknown } | { readonly answer: Response }>;
   /**
-   * Reads what comes until `signal`: `accept` resolves when it is stored, and must be waited for before the network is told. One
-   * that returns earlier has done what there was to do for this life.
+   * Reads what comes until `signal`. Await `accept`, which resolves once stored, before telling the network. Returning early
+   * means that nothing is left to do in this life.
    */
   listen?(accept: (input: unknown) => Promise<void>, cursor: Cursor, signal: AbortSignal): Promise<void>;
   create(place: Place, content: Content, key: string, signal: AbortSignal): Promise<Sent>;

@@ -144,9 +144,9 @@ interface Plan {
 }
 
 /**
- * Brings deliveries to their places. All that has to be known for it is in rows: a process that takes over goes on where the
- * other one was. A message is made in three steps, of which the first is stored before the call: that it will be called, the
- * call, what it is known by. From then on it is only changed, which may be repeated. Previews store nothing.
+ * Brings deliveries to their places. All state is in rows, so another process can take over. A message is made in three steps:
+ * store that it will be called, call, store what it is known by. From then on it is only changed, which may repeat. Previews
+ * store nothing.
  */
 export class Courier implements Work {
   readonly #deps: CourierDeps;

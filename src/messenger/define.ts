@@ -22,8 +22,8 @@ export type ConversationTarget =
 /** How answers are brought to their places. */
 export interface DeliveryOptions {
   /**
-   * What is posted first: the first text, so that a phone shows something; `stand-in`: a mark, which is then all that a crash
-   * can double; `whole`: nothing before the answer is whole. Default `text`.
+   * What is posted first: `text` (default), so that a phone shows something; `stand-in`, a mark, which is all a crash can double;
+   * `whole`, nothing until the answer is whole.
    */
   readonly first?: "text" | "stand-in" | "whole";
   /** What people read behind an answer that failed. What went wrong is for the log alone. */
@@ -70,8 +70,8 @@ export interface MessengerOptions {
   /** Whether a place where the agent was named counts as subscribed from then on. Default true. */
   readonly subscribeOnMention?: boolean;
   /**
-   * Where a conversation lives. `thread`: a child of the agent's class for each thread; `session`: a session of the agent for
-   * each; `self`: all in one. The first answer for a thread holds for good. Default `thread`.
+   * Where a conversation lives. `thread` (default): a child of the agent's class per thread; `session`: a session of the agent
+   * per thread; `self`: all in one. The first answer for a thread is final.
    */
   readonly conversation?: "thread" | "self" | "session" | ((event: MessengerEvent) => ConversationTarget);
   readonly delivery?: DeliveryOptions;

@@ -80,8 +80,8 @@ export function wantedOf({ files }: DeliveryRow): WantedFiles | undefined {
 }
 
 /**
- * Fetches what people sent, before the turn that answers it begins. What is wanted is in rows: a process that takes over goes on.
- * Each file becomes a part of its message, or a text that says why not.
+ * Fetches what people sent before its turn begins. Wishes are rows, so another process can take over. Each file becomes a part of
+ * its message, or a text that says why not.
  */
 export class FileIntake implements Work {
   readonly #deps: IntakeDeps;

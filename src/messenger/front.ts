@@ -45,8 +45,8 @@ const MAX_AUTHORS = 10_000;
 const STOP = /^\/stop(@\w+)?\s*$/i;
 
 /**
- * The root's door to its messengers: judges what comes, finds the conversation that it belongs to and has it stored there.
- * It waits for that and for nothing else: never for a turn, never for a delivery.
+ * The root's door to its messengers: judges what comes, finds its conversation and has it stored there. Waits for that only:
+ * never for a turn or a delivery.
  */
 export class Front {
   readonly #deps: FrontDeps;
@@ -83,10 +83,7 @@ export class Front {
     this.#halt.abort(reason);
   }
 
-  /**
-   * Answers the webhook: with 200 once it is stored, with 400 where it cannot be read, and with 503 where it could not be
-   * stored, so that it comes again.
-   */
+  /** Answers the webhook: 200 once stored, 400 if unreadable, 503 if it could not be stored, so that it comes again. */
   async receive(id: string, request: Request, body: Uint8Array): Promise<Response> {
     const channel = this.#messengers[id]?.channel;
     if (channel?.verify === undefined || channel.read === undefined) return new Response("Not Found", { status: 404 });

@@ -1,8 +1,8 @@
 /*
  * Markdown, as far as messages have it
  *
- * Read by lines, and half a text, as it is while an answer grows, is as good as a whole one: marks that nothing closes are what
- * they are. What is read is never longer than its source. Each network shows it in its own way.
+ * Read line by line. Half a text, while an answer grows, is as good as a whole one: unclosed marks are plain text. What is read
+ * is never longer than its source. Each network shows it in its own way.
  */
 
 /** A piece of a line. */

@@ -114,8 +114,8 @@ const CODE_LENGTH = 4;
 const GATHER_MS = 1_000;
 
 /**
- * Where a conversation is held: takes what came from a messenger, in one commit with what comes of it, and knows what is to
- * be shown there. Whoever calls may tell the network that it was taken, once this resolves.
+ * Where a conversation is held: stores what came from a messenger in one commit with its effects, and knows what to show there.
+ * Once it resolves, the network may be told.
  */
 export class Reception {
   readonly #agent: ReceptionAgent;
@@ -176,10 +176,7 @@ export class Reception {
     }
   }
 
-  /**
-   * Where several talk, what one of them is asked is not ended by what others say. Who was asked may say something else instead
-   * of an answer.
-   */
+  /** Where several talk, what others say does not end a question to one of them; who was asked may say something else instead. */
   #mustWait(arrival: Arrival, session: string): boolean {
     const { messenger, event } = arrival;
     const { host } = this.#agent.chat();

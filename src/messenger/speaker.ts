@@ -73,8 +73,8 @@ interface Line {
 }
 
 /**
- * Speaks for the whole bot: it has the tokens, and so the pace. One call at a time per place; a place, and the bot, are
- * called no faster than their network wants. Nothing of it is stored: who has to wait long is told, and stores that.
+ * Speaks for the whole bot: it has the tokens, and so the pace. One call at a time per place, no faster than the network wants
+ * for a place and for the bot. Stores nothing: who has to wait long is told, and stores that.
  */
 export class Speaker {
   readonly #clock: Clock;

@@ -1,8 +1,8 @@
 /*
  * Where a text is cut into messages
  *
- * A text grows while it is shown. So a cut depends only on what stands before it: once it is made, nothing that comes later
- * moves it, and a text that comes at once is cut at the same places as one that comes in pieces.
+ * A text grows while it is shown. So a cut depends only on what stands before it: nothing later moves it, and a text that comes
+ * at once is cut where one in pieces is.
  */
 
 /** A cut further up than this part of the limit wastes too much of a message. */
@@ -32,8 +32,8 @@ function openFence(text: string): Fence | undefined {
 const MARGIN = 64;
 
 /**
- * Where the message that begins at `start` ends; undefined while all that follows fits into it. At the last empty line
- * outside of code, else at the last line, the last word, or in the middle of one; never inside of a character.
+ * Where the message from `start` ends; undefined while the rest fits. Cut at the last blank line outside code, else the last
+ * line, the last word, or inside one; never inside a character.
  */
 export function cutAt(text: string, start: number, limit: number): number | undefined {
   const room = limit - MARGIN;

@@ -2,8 +2,8 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_action`: what the agent's actions have done, one row for each key. A row is `pending` from before the
- * action runs until its result is stored with it. The result stands last: whoever walks the rows does not read it.
+ * `perdure_action`: what the agent's actions have done, one row per key, `pending` from before the action runs until its result
+ * is stored. The result stands last, so walking the rows does not read it.
  */
 export const actionSchema: readonly string[] = [
   `CREATE TABLE perdure_action (
@@ -65,10 +65,7 @@ export function restartAction(db: Sql, key: string, session: string, now: number
   );
 }
 
-/**
- * Stores the result of the attempt that began at `startedAt`.
- * @returns whether the row still was that attempt's, and pending.
- */
+/** Stores the result of the attempt that began at `startedAt`. Returns whether the row was still that attempt's, and pending. */
 export function settleAction(db: Sql, key: string, startedAt: number, output: string, now: number): boolean {
   const where = "key = ? AND started_at = ? AND settled_at IS NULL";
   return heads.updated(db, { settledAt: now, ...{ output } }, where, key, startedAt);

@@ -3,9 +3,9 @@ import { tableOf } from "./table.ts";
 import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
 
 /**
- * Calls in the background: rows of `perdure_tool_call` whose status is `background`. Their turn has shown a receipt, and may
- * be over. `background` says for whom they go on and stays when they have ended; `result` is what they returned, until it is
- * judged. The change to `settled` names `background` as where it comes from, so that an end is told once.
+ * Calls in the background: rows of `perdure_tool_call` with status `background`. Their turn has shown a receipt, and may be over.
+ * The column `background` says for whom they run and stays when they end; `result` is what they returned, until it is judged. The
+ * change to `settled` requires status `background`, so that an end is told once.
  */
 export const backgroundCallSchema: readonly string[] = [
   "ALTER TABLE perdure_tool_call ADD COLUMN background TEXT",

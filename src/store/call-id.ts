@@ -2,9 +2,9 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_call_id`: the ids of all tool calls in the agent's messages, and the message of each. Providers repeat ids, over
- * turns and over conversations; an id that another message has is not used again. Rows go with their message. Of calls from
- * before there was this table, those at the ends of conversations are in it: others wait for nothing.
+ * `perdure_call_id`: the ids of all tool calls in the agent's messages, each with its message. Providers repeat ids across turns
+ * and conversations; an id that another message has is not used again. Rows go with their message. Of calls older than this table
+ * only those at the ends of conversations are here: others wait for nothing.
  */
 export const callIdSchema: readonly string[] = [
   `CREATE TABLE perdure_call_id (

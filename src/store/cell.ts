@@ -1,10 +1,7 @@
 import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
-/**
- * `perdure_cell`: small things that change, each under a name: what a prompt was frozen as, what a memory block holds,
- * how far the search index is. One table for all of them, because each table costs every agent a page.
- */
+/** `perdure_cell`: small named values (frozen prompts, memory blocks). One table: each table costs every agent a page. */
 export const cellSchema: readonly string[] = [
   "CREATE TABLE perdure_cell (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
 ];

@@ -1,7 +1,6 @@
 /*
- * How the chunks of a stream stand in a row: a line each. Most are deltas that differ from the one before in a few
- * letters at their end, `…,"delta":"word"}`. Of those only the letters are written, behind a sign that no JSON begins
- * with: an answer in small pieces takes a tenth of the room.
+ * A stream's chunks in a row, one per line. Most are deltas that differ from the one before only in the letters at their end,
+ * `…,"delta":"word"}`. Of those only the letters are written, behind a sign that no JSON begins with: a tenth of the room.
  */
 const SAME = "+";
 const DELTA = '"delta":"';

@@ -5,9 +5,9 @@ import { Table } from "./table.ts";
 import { collectionWriteSchema, writeDigestSchema } from "./collection-write.ts";
 
 /**
- * `perdure_row`: the rows of an agent's collections. It is no migration: an agent has it from its first row on, and until
- * then pays nothing for it. A deleted row stays without its value, because its version must never come again. `seq` is
- * the write that changed the row last, `ord` grows with each insert.
+ * `perdure_row`: the rows of an agent's collections. No migration: an agent has it from its first row on. A deleted row stays
+ * without its value, because its version must never come again. `seq` is the last write that changed the row, `ord` grows with
+ * each insert.
  */
 const schema: readonly string[] = [
   `CREATE TABLE perdure_row (

@@ -5,8 +5,8 @@ import { tableOf } from "./table.ts";
 const REMEMBERED_WRITES = 10_000;
 
 /**
- * `perdure_row_write`: what became of the last writes to rows, so that one that is sent again counts once. The newest
- * one also says how far the counters are. Made together with `perdure_row`.
+ * `perdure_row_write`: outcomes of the last row writes, so that a repeated one counts once. The newest also holds the counters.
+ * Made together with `perdure_row`.
  */
 export const collectionWriteSchema: readonly string[] = [
   `CREATE TABLE perdure_row_write (

@@ -4,8 +4,8 @@ import { type DamageTeller, readStoredList } from "./damaged.ts";
 import type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
 
 /**
- * `perdure_compaction`: what the model reads instead of older messages. A row belongs to a message (`at`) and holds for
- * every conversation that goes through it. Messages are never changed by it; only rows that are `done` count.
+ * `perdure_compaction`: what the model reads instead of older messages, which stay unchanged. A row belongs to a message (`at`)
+ * and holds for every conversation through it; only `done` rows count.
  */
 export const compactionSchema: readonly string[] = [
   `CREATE TABLE perdure_compaction (

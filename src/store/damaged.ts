@@ -11,8 +11,8 @@ export type DamageTeller = Pick<AgentHost, "emit"> & Partial<Pick<AgentHost, "re
 const told = new WeakMap<DamageTeller, Set<string>>();
 
 /**
- * The value of JSON that a row holds; `undefined` for none, and for what cannot be read. Then the row stays as it is, all
- * else goes on without it, and the agent says once in its life that `what` is damaged.
+ * The value of a row's JSON; `undefined` for none or unreadable. Then the row stays, all else goes on without it, and the agent
+ * says once in its life that `what` is damaged.
  */
 export function readStored(host: DamageTeller, json: string | null | undefined, what: string): unknown {
   if (json === null || json === undefined) return undefined;
@@ -49,10 +49,7 @@ export function tellDamage(host: DamageTeller, what: string, thrown: unknown): v
   host.report?.(new PerdureError("database_corrupt", words, { cause: thrown }), { stage: "storage" });
 }
 
-/**
- * Keeps the bytes of a table's one value under a name of their own in `perdure_cell`, before something else takes its
- * place. @returns the name
- */
+/** Copies a table's one value into `perdure_cell` under its own name, before it is replaced. Returns the name. */
 export function keepAside(db: Sql, table: "perdure_state" | "perdure_config", now: number): string {
   const key = `${ASIDE}${table.slice("perdure_".length)}:${now}`;
   db.sql(`INSERT OR IGNORE INTO perdure_cell (key, value) SELECT ?, value FROM ${table}`, key);

@@ -3,15 +3,15 @@ import { Table, tableOf } from "./table.ts";
 import { readCell } from "./cell.ts";
 
 /**
- * `perdure_delivery`: what has to reach a place at a messenger. The row is there from the commit that accepts the message, or
- * asks the question; the text of an answer is the stored answer, so only notices have a body.
+ * `perdure_delivery`: what has to reach a place at a messenger. The row exists from the commit that accepts the message or asks
+ * the question; an answer's text is the stored answer, so only notices have a body.
  *
  *     open ─→ done            what was to be shown is shown
  *      │  ↖──── held          a question that waits for a person, or what waits for its answer: then `body` is what was said
  *      └──→ failed            the network refuses it for good, or the time is over; kept to be looked at
  *
- * An answer that goes on (somebody approved a call of it) opens its delivery again. `perdure_delivery_part`: one per message
- * at the network. `calling` is set while nobody knows whether a message was made: see docs/messengers.md.
+ * An answer that goes on (somebody approved a call of it) opens its delivery again. `perdure_delivery_part`: one per message at
+ * the network. `calling` is set while nobody knows whether a message was made: see docs/messengers.md.
  */
 export const deliverySchema: readonly string[] = [
   `CREATE TABLE perdure_delivery (
@@ -54,8 +54,8 @@ export const deliverySchema: readonly string[] = [
 ];
 
 /**
- * Files. `files` of a delivery: JSON, what of the message that it answers has to be fetched before its turn begins; null: nothing.
- * `file` of a part: JSON, it is no text but a file of the answer, whose part in it `start` says.
+ * JSON. `files` of a delivery: what to fetch of the message that it answers before its turn begins; null: nothing. `file` of a
+ * part: it is a file of the answer, not text; `start` is its part in it.
  */
 export const deliveryFileSchema: readonly string[] = [
   "ALTER TABLE perdure_delivery ADD COLUMN files TEXT",

@@ -6,8 +6,8 @@ import { boundKey, eraseDeliveries } from "./delivery.ts";
 import { KEPT_BY_OTHERS } from "./message.ts";
 
 /*
- * What has to go when a session, or a subject's data, is erased: all that other tables hold of its messages and turns.
- * Lists of ids and numbers are given as JSON, because there may be many.
+ * What must go when a session, or a subject's data, is erased: all that other tables hold of its messages and turns. Ids and
+ * numbers come as JSON lists: there may be many.
  */
 
 /** The sessions that hold a subject's data, without views. */

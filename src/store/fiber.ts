@@ -2,9 +2,8 @@ import type { Sql } from "../port.ts";
 import { type DueRow, DueTable, isOneOf } from "./due-rows.ts";
 
 /**
- * `perdure_fiber`: durable functions. `at` is the time at which something is to be done with the row (start it,
- * call its recovery hook); no time: nothing. `id`, `status` and `starts` together name one stretch of work: an
- * update that does not match all three changes nothing, so nothing settles twice.
+ * `perdure_fiber`: durable functions. `at` is when the row needs something (a start, its recovery hook); none: nothing. `id`,
+ * `status` and `starts` together name one stretch of work: updates must match all three, so nothing settles twice.
  */
 export const fiberSchema: readonly string[] = [
   `CREATE TABLE perdure_fiber (

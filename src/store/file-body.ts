@@ -2,8 +2,8 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_file_body`: what files hold that are too large for their own row, by the SHA-256 of it. Row -1 counts the
- * entries that refer to it; the bytes are in rows 0, 1, … or, where `large` is 1, outside of the database.
+ * `perdure_file_body`: contents too large for a file's own row, by SHA-256. Row -1 counts the entries that refer to it; the bytes
+ * are in rows 0, 1, … or, where `large` is 1, outside the database.
  */
 export const fileBodySchema: readonly string[] = [
   `CREATE TABLE perdure_file_body (

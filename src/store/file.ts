@@ -2,9 +2,9 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_file`: the entries of workspaces, each for the versions from `since` up to, not including, `until`. The
- * entries of now are those with `until` = {@link LIVE}. It stands in front of the key: so the tree of now is together, in
- * the order of its paths, and what only history needs can be cut off without an index.
+ * `perdure_file`: workspace entries, each for the versions from `since` up to, not including, `until`; current ones have
+ * {@link LIVE}. `until` leads the key, so the current tree is together, in path order, and history can be cut off without an
+ * index.
  */
 export const fileSchema: readonly string[] = [
   `CREATE TABLE perdure_file (
@@ -133,10 +133,7 @@ export function filesOnlyAt(db: Sql, ns: string, point: number, other: number): 
   return files.select(db, rest, ns, point, point, other, other);
 }
 
-/**
- * Deletes entries of the past that only a point needed: those that began after the point before it and ended before the
- * one after it. @returns the bodies that they referred to
- */
+/** Deletes past entries that only one point needed: begun after the point before, ended before the next. Returns their bodies. */
 export function deleteFilesOf(db: Sql, ns: string, around: { before: number; point: number; after: number }): string[] {
   return hashesOf(
     db.sql<{ hash: string | null }>(

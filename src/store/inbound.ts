@@ -2,8 +2,8 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_inbound`: what came from a messenger, by the name that the network gave it, so that what is delivered again is
- * known. Written in the commit that acts on it; also for what was refused.
+ * `perdure_inbound`: what came from a messenger, by the network's name for it, to know redeliveries. Written in the commit that
+ * acts on it; also for what was refused.
  */
 export const inboundSchema: readonly string[] = [
   `CREATE TABLE perdure_inbound (

@@ -12,10 +12,7 @@ export const messageSchema: readonly string[] = [
   ) STRICT`,
 ];
 
-/**
- * Before this, messages were one list. The table is made anew with the text last: SQLite reads a row from its beginning,
- * and a walk through the tree must not pass over all that was said.
- */
+/** Messages were one list before. The text is last: SQLite reads rows from their start, and walks must not read texts. */
 export const messageTreeSchema: readonly string[] = [
   `CREATE TABLE perdure_message_tree (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -34,10 +31,7 @@ export const messageTreeSchema: readonly string[] = [
   "CREATE INDEX perdure_message_parent ON perdure_message (parent)",
 ];
 
-/**
- * Who wrote a message of a user; of an answer, for whom it was written. As JSON. It stands behind the text, so it is read
- * only where it is asked for.
- */
+/** Who wrote a user's message, or for whom an answer was written, as JSON. Behind the text: it is read on demand only. */
 export const messageIdentitySchema: readonly string[] = ["ALTER TABLE perdure_message ADD COLUMN identity TEXT"];
 
 /** One stored message and its place in the tree. */
@@ -153,8 +147,8 @@ export function rolesOf(db: Sql, ids: readonly string[]): Map<string, string> {
 }
 
 /**
- * For each of these messages that is not the only one of its place: its siblings, itself included, in order. First
- * messages have siblings in their session and in `session` alone.
+ * For each message that is not alone in its place: its siblings, itself included, in order. First messages have siblings in their
+ * session and in `session` alone.
  */
 export function siblingsOf(
   db: Sql,
@@ -241,8 +235,8 @@ export function giveBranch(db: Sql, seq: number, from: string, to: string): void
 }
 
 /**
- * Deletes what was said in a session and is shown by no other: a message that another session's conversation goes
- * through stays, and belongs to that session from then on. @returns the ids that are gone, with their roles.
+ * Deletes a session's messages that no other session shows; a message on another's path stays and belongs to that session from
+ * then on. Returns the ids that are gone, with their roles.
  */
 export function deleteSessionMessages(db: Sql, session: string): { id: string; seq: number; role: string }[] {
   giveAwayMessages(db, [session]);

@@ -2,8 +2,8 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_messenger_state`: what the client of a network keeps at the agent that talks there: caches, locks, lists. Values are
- * JSON. What has expired is as good as gone, and is deleted now and then.
+ * `perdure_messenger_state`: what a network's client keeps at its agent: caches, locks, lists, as JSON. Expired rows count as
+ * gone, and are deleted now and then.
  */
 export const messengerStateSchema: readonly string[] = [
   `CREATE TABLE perdure_messenger_state (

@@ -97,8 +97,7 @@ export const migrations: readonly Migration[] = [
 export const RESERVED_PREFIX = "perdure_";
 
 /**
- * Brings a database to the newest schema, each step in its own transaction. A database that a newer
- * version wrote is refused and left as it is.
+ * Brings a database to the newest schema, one transaction per step. One that a newer version wrote is left untouched.
  * @throws PerdureError `database_newer`
  */
 export function migrate(db: Sql, steps: readonly Migration[] = migrations): void {

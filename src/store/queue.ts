@@ -1,10 +1,7 @@
 import type { Sql } from "../port.ts";
 import { DueTable, isOneOf, METHOD_COLUMNS, type MethodRow } from "./due-rows.ts";
 
-/**
- * `perdure_queue`: items that run one after the other in the order of `seq`. Of the items that wait, at most
- * one has a given id; one that runs, or has failed, may share it.
- */
+/** `perdure_queue`: items that run in `seq` order. Ids are unique among waiting items; running or failed ones may share them. */
 export const queueSchema: readonly string[] = [
   `CREATE TABLE perdure_queue (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

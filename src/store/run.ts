@@ -2,9 +2,9 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_run`: the work that an agent does for its parent, as the agent itself knows it. `turns` lists the turns that
- * it took as JSON, `[[seq, first chunk, id], …]`: chunks of a run are numbered across its turns, and are kept as long as
- * the row is (see `store/stream.ts`).
+ * `perdure_run`: work that an agent does for its parent, as the agent knows it. `turns` lists its turns as JSON,
+ * `[[seq, first chunk, id], …]`: a run's chunks are numbered across its turns, and kept as long as the row (see
+ * `store/stream.ts`).
  */
 export const runSchema: readonly string[] = [
   `CREATE TABLE perdure_run (

@@ -2,9 +2,8 @@ import type { Sql } from "../port.ts";
 import { DueTable, isOneOf, METHOD_COLUMNS, type MethodRow } from "./due-rows.ts";
 
 /**
- * `perdure_schedule`: what is to run at a time. `due` is the occurrence that the row stands for, `at` the
- * moment of its next try (later than `due` while it backs off). `seq`, `due` and `starts` together name one
- * run: a settlement that does not match all three changes nothing.
+ * `perdure_schedule`: what is to run at a time. `due` is the row's occurrence, `at` its next try (later while it backs off).
+ * `seq`, `due` and `starts` together name one run: a settlement that does not match all three changes nothing.
  */
 export const scheduleSchema: readonly string[] = [
   `CREATE TABLE perdure_schedule (

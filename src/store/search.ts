@@ -3,10 +3,9 @@ import { deleteCells, readCell, writeCell } from "./cell.ts";
 import { WAY_UP } from "./message.ts";
 
 /**
- * `perdure_search`: the words of messages, by the `seq` of each. It is no migration: an agent has it from its first
- * search on, and until then neither the tables nor the triggers. The text itself is not stored again. `said` has what
- * was written, `done` what tools were given and brought; both are words with spaces between them (`session/words.ts`),
- * so SQLite need not know any language.
+ * `perdure_search`: the words of messages, by `seq`. No migration: tables and triggers exist from an agent's first search on. The
+ * text itself is not stored again. `said` has what was written, `done` what tools were given and returned, both as words with
+ * spaces between (`session/words.ts`), so SQLite need not know any language.
  */
 const schema: readonly string[] = [
   "CREATE VIRTUAL TABLE perdure_search USING fts5 (said, done, content='', contentless_delete=1, tokenize='ascii')",

@@ -11,10 +11,7 @@ export type SessionStore = Pick<
 /** A database, and what is known of its surroundings. What is left out is as simple as can be. */
 export type OwnStore = Sql & Partial<SessionStore>;
 
-/**
- * Makes a database ready for sessions that belong to no agent: brings it to the newest schema.
- * @throws PerdureError `database_newer`
- */
+/** Brings a database for sessions of no agent to the newest schema. Throws PerdureError `database_newer`. */
 export function toSessionStore(store: OwnStore): SessionStore {
   migrate(store);
   return {

@@ -10,8 +10,8 @@ export const chatContextSchema: readonly string[] = [
 ];
 
 /**
- * `perdure_session`: the conversations of an agent. Each is a name for a leaf in the tree of messages. A row with
- * `view_of` is one client's own place in the tree of another session; it is not listed.
+ * `perdure_session`: an agent's conversations, each a name for a leaf in the tree of messages. A row with `view_of` is one
+ * client's own place in another session's tree; it is not listed.
  */
 export const sessionSchema: readonly string[] = [
   `CREATE TABLE perdure_session (

@@ -2,9 +2,8 @@ import type { Sql } from "../port.ts";
 import { readLines, writeLines } from "./chunk-lines.ts";
 
 /**
- * `perdure_stream`: the chunks of streams whose answer is not settled, a row per flush. `chunks` holds `count`
- * chunks as lines (chunk-lines.ts), the first of which has the number `first`. A chunk too large for a row is spread over
- * several; all but the last of those have `count` 0.
+ * `perdure_stream`: chunks of streams whose answer is not settled, a row per flush. `chunks` holds `count` chunks as lines
+ * (chunk-lines.ts), numbered from `first`. A chunk too large for a row spans several; all but the last have `count` 0.
  */
 export const streamSchema: readonly string[] = [
   `CREATE TABLE perdure_stream (

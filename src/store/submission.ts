@@ -2,8 +2,8 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_submission`: messages that code handed in, and what became of them. The turn that carries one out is a row
- * of `perdure_turn`, which is forgotten sooner; the status follows it in the same commit.
+ * `perdure_submission`: messages that code handed in, and their outcome. The turn that carries one out (`perdure_turn`) is
+ * forgotten sooner; the status follows it in the same commit.
  */
 export const submissionSchema: readonly string[] = [
   `CREATE TABLE perdure_submission (

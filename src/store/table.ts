@@ -29,8 +29,8 @@ export class Table<Row extends object> {
   }
 
   /**
-   * @param rest what follows the table's name. A bound number of rows is `LIMIT (SELECT ?)`: with a value bound to `LIMIT`
-   * itself, SQLite plans the statement anew each time, which costs many times what the statement does.
+   * @param rest what follows the table's name. Write `LIMIT (SELECT ?)`: with a value bound to `LIMIT` itself, SQLite replans the
+   *   statement each time, at many times its cost.
    */
   select(db: Sql, rest: string, ...args: SqlValue[]): Row[] {
     let query = this.#selects.get(rest);

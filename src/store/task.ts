@@ -2,9 +2,8 @@ import type { Sql } from "../port.ts";
 import { type DueRow, DueTable } from "./due-rows.ts";
 
 /**
- * `perdure_task`: the scheduled tasks that an agent has declared. `due` is the occurrence that the row stands for, `at`
- * the moment of its next try (later than `due` while it backs off). `task_id`, `due` and `starts` together name one
- * run: a settlement that does not match all three changes nothing.
+ * `perdure_task`: the scheduled tasks that an agent declared. `due` is the row's occurrence, `at` its next try (later while it
+ * backs off). `task_id`, `due` and `starts` together name one run: a settlement that does not match all three changes nothing.
  */
 export const taskSchema: readonly string[] = [
   `CREATE TABLE perdure_task (

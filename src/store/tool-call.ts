@@ -4,8 +4,8 @@ import { closeQuestion, openQuestion } from "./delivery.ts";
 import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
 
 /**
- * `perdure_tool_call`: the tool calls that the engine runs, and the questions about them. A call of which nobody has
- * to be asked begins as `started`; the others as `asked`.
+ * `perdure_tool_call`: the tool calls that the engine runs, and the questions about them. A call that needs no question begins as
+ * `started`, others as `asked`.
  *
  *       ┌──── parked ─────────┐
  *       ▼                     │
@@ -13,11 +13,11 @@ import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
  *       ├───→ denied          │ ↑ (attempts + 1: it runs again)
  *       └───→ expired         └─→ background ─→ settled
  *
- * `returned` has its result in the row, and nobody has been shown it: `afterToolCall` has yet to say what of it is. Calls that
- * nobody judges go from `started` to `settled`. A result that was changed stays in the row as it was.
- * A call that parks asks about something inside of it: `parked` says about what, `state` is what it goes on from.
- * Anything open can also be settled without having run: the turn was stopped, the arguments changed. `denied` and
- * `expired` are last words. Every change names the states that it may come from, so nothing happens twice.
+ * `returned` has its result in the row, unseen: `afterToolCall` has yet to judge it. Calls that nobody judges go from `started`
+ * to `settled`. A result that was changed stays in the row as it was. A call that parks asks about something inside it: `parked`
+ * says about what, `state` is what it resumes from. Anything open can also be settled without having run: the turn was stopped,
+ * the arguments changed. `denied` and `expired` are final. Every change names the states it may come from, so nothing happens
+ * twice.
  */
 export const toolCallSchema: readonly string[] = [
   `CREATE TABLE perdure_tool_call (
@@ -339,8 +339,9 @@ export function keptResult(db: Sql, toolCallId: string, messageId: string | unde
 }
 
 /**
- * The call has its result. A question's last word stays what it was; one that nobody answered has none, whatever was said
- * to an earlier one. @param keep what it returned stays: something else was shown. @returns whether it had no result before.
+ * The call has its result. A question's final answer stays; an unanswered one has none, whatever an earlier one was told.
+ * @param keep what it returned stays: something else was shown.
+ * @returns whether it had no result before.
  */
 export function settleToolCall(db: Sql, messageId: string, toolCallId: string, now: number, keep: boolean): boolean {
   const rows = db.sql(

@@ -1,9 +1,6 @@
 import type { Sql } from "../port.ts";
 
-/**
- * `perdure_tool_step`: what the steps of calls that run have done. A row is written when a step has ended and is there for
- * as long as its call has no result. `result` is JSON; null: the step returned nothing.
- */
+/** `perdure_tool_step`: results of finished steps, kept until their call has one. `result` is JSON; null: nothing. */
 export const toolStepSchema: readonly string[] = [
   `CREATE TABLE perdure_tool_step (
     message_id TEXT NOT NULL,
@@ -55,10 +52,7 @@ export function insertToolStep(
   return rows.length > 0;
 }
 
-/**
- * A call is about to begin a step: if it is cut from now on, it goes on behind the steps that have ended.
- * @returns whether that attempt runs
- */
+/** A call is about to begin a step: if cut from now on, it resumes behind finished steps. Returns whether the attempt runs. */
 export function allowToGoOn(db: Sql, { messageId, toolCallId, attempt }: CallAttempt): boolean {
   const [row] = db.sql<{ replay: string }>(
     `SELECT replay FROM perdure_tool_call

@@ -6,8 +6,8 @@ import { dropSubmissions, settleSubmission, startSubmission } from "./submission
 import { tryParseJson } from "../base/json.ts";
 
 /**
- * `perdure_turn`: every turn that was asked for, from its acceptance to its end; the inbox, the turn under
- * way and the last outcomes are the same rows in different states (see `turn/engine/next-moves.ts`).
+ * `perdure_turn`: every turn asked for, from acceptance to end; the inbox, the turn under way and the last outcomes are the same
+ * rows in different states (see `turn/engine/next-moves.ts`).
  */
 export const turnSchema: readonly string[] = [
   `CREATE TABLE perdure_turn (
@@ -168,10 +168,7 @@ export function begunTurns(db: Sql, session: string): TurnRow[] {
   return turns.select(db, "WHERE session = ? AND (attempts > 0 OR receipt IS NOT NULL)", session);
 }
 
-/**
- * All turns that are remembered, of sessions in which one waits, but those that were passed over, in the order in which they
- * were accepted.
- */
+/** All remembered turns, except skipped ones, of sessions in which one waits, in the order of acceptance. */
 export function turnsNotSkipped(db: Sql): TurnRow[] {
   const waiting = "SELECT session FROM perdure_turn WHERE status IN ('held', 'accepted')";
   return turns.select(db, `WHERE status <> 'skipped' AND session IN (${waiting}) ORDER BY seq`);

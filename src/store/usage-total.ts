@@ -1,10 +1,7 @@
 import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
-/**
- * `perdure_usage_total`: the sums of `perdure_usage`, by turn, by session and for the whole agent (key `''`), so
- * that nobody has to add up a history. Changed in the transaction that changes the rows.
- */
+/** `perdure_usage_total`: sums of `perdure_usage` by turn, session and agent (key `''`), changed in its transactions. */
 export const usageTotalSchema: readonly string[] = [
   `CREATE TABLE perdure_usage_total (
     scope TEXT NOT NULL,

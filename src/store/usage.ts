@@ -2,9 +2,9 @@ import type { Sql } from "../port.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * `perdure_usage`: one row for every attempt to call a model, written before the call and settled once, after it.
- * Costs are whole billionths of a US dollar, so that sums are exact; NULL where the model has no known price.
- * The token columns are NULL where the provider did not say; `tokens` and `cost` are what is charged all the same.
+ * `perdure_usage`: one row per attempt to call a model, written before the call and settled once after it. Costs are whole
+ * billionths of a US dollar, so that sums are exact; NULL without a known price. Token columns are NULL where the provider did
+ * not say; `tokens` and `cost` are what is charged all the same.
  */
 export const usageSchema: readonly string[] = [
   `CREATE TABLE perdure_usage (
@@ -43,10 +43,7 @@ export const usageSchema: readonly string[] = [
   "CREATE INDEX perdure_usage_session ON perdure_usage (session)",
 ];
 
-/**
- * What a failed model call means for what comes next: the request does not fit the model, the provider asks to
- * wait, it may work if tried again, it will never work with this model, or nobody knows.
- */
+/** What a failed model call means: the request does not fit, wait, maybe try again, never works with this model, or unknown. */
 export type ChatErrorClassification = "context_overflow" | "rate_limit" | "transient" | "fatal" | "unknown";
 /** What a model was called for. `agent-tool`: by an agent below, for a run that this one asked for. */
 export type CallPurpose = "turn" | "compaction" | "title" | "agent-tool" | "tool";

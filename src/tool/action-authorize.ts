@@ -2,9 +2,7 @@ import { isRecord } from "../base/json.ts";
 import { type ActionContext, isTextList } from "./action.ts";
 import { oddAnswer } from "./odd-answer.ts";
 
-/**
- * Who may do what: all, nothing, or what is named. Without `grantedPermissions`, `allowed` grants everything.
- */
+/** Who may do what: all, nothing, or what is named. Without `grantedPermissions`, `allowed` grants everything. */
 export type ActionAuthorization =
   | boolean
   | {

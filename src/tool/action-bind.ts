@@ -35,10 +35,7 @@ type ApprovalNeed =
 
 const need: unique symbol = Symbol.for("perdure.approval-need") as never;
 
-/**
- * Gives the actions among `tools` their agent. Other tools stay what they are. Returns a new set; what was given is not
- * changed, and may be bound again for another agent.
- */
+/** A new set in which the actions among `tools` have their agent. `tools` is unchanged, and can be bound to other agents. */
 export function bindActions<TOOLS extends ToolSet>(tools: TOOLS, binding: ActionBinding): TOOLS {
   // Not by assignment: a tool called __proto__ would be what all the others inherit from.
   const bound = Object.entries(tools).map(([name, tool]) => [
@@ -48,10 +45,7 @@ export function bindActions<TOOLS extends ToolSet>(tools: TOOLS, binding: Action
   return Object.fromEntries(bound) as TOOLS;
 }
 
-/**
- * An action on its way to another agent. It stays in the ledger of the one that hands it over, the first if there are
- * several: what has one key is done once, however many agents can do it.
- */
+/** An action on its way to another agent. It stays in the ledger of the first agent to hand it over, so one key is done once. */
 export function lendAction(action: AnyAction, binding: ActionBinding): AnyAction {
   if (actionLender in action) return action;
   const lent: AnyAction = { ...action };
@@ -91,10 +85,7 @@ function lentBinding(lender: ActionBinding, own: ActionBinding): ActionBinding {
   };
 }
 
-/**
- * Reads what `needsApproval` of any tool says: yes, no, or the words of the question. Anything else asks a person, and is an
- * error of the rule, which `odd` is told.
- */
+/** Reads what a tool's `needsApproval` says: yes, no, or the question. Anything else asks a person, and `odd` gets the error. */
 export function readNeed(said: unknown, odd: (error: PerdureError) => void = () => {}): ApprovalNeed {
   if (isRecord(said) && need in said) return said[need] as ApprovalNeed;
   if (said === false) return { kind: "free" };

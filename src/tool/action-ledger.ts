@@ -69,8 +69,8 @@ interface Running {
 }
 
 /**
- * What the agent's actions have done. A row is written before an action runs and settled with its result, so that the
- * same key gives the same result and not the same work again.
+ * What the agent's actions have done. A row is written before an action runs and settled with its result, so that the same key
+ * gives the same result without the work.
  */
 export class ActionLedger {
   readonly host: Pick<AgentHost, "sql" | "tx" | "clock" | "durable" | "keepAwake">;
@@ -88,7 +88,7 @@ export class ActionLedger {
   }
 
   /**
-   * Writes down that an action is about to run, if it may. Must be durable before the action runs.
+   * Records that an action is about to run, if it may. Must be durable before it runs.
    * @returns when the attempt began, which names it; or why it may not run
    */
   begin(

@@ -99,10 +99,7 @@ export async function runAction(bound: BoundAction, input: unknown, handed: Dura
   return inTime(bound, entry, ended, timeoutMs, () => stop.abort(new PerdureError("timeout", "The action timed out.")));
 }
 
-/**
- * What is known about a call before anybody is asked: that it is denied, was done before, or cannot be done. Undefined:
- * it would run.
- */
+/** What is known before anybody is asked: denied, done before, or impossible. Undefined: it would run. */
 export async function knownAnswer(bound: BoundAction, input: unknown, context: ActionContext): Promise<unknown> {
   const denied = await denial(bound, input, context);
   if (denied !== undefined) return denied;

@@ -44,8 +44,8 @@ export interface ActionExecuteContext extends ActionContext {
   /** The key in the ledger. The same each time the same action runs: services that know such keys do the work once. */
   readonly idempotencyKey: string;
   /**
-   * Delivers something beside the answer: a draft, a card, a voice note. The model does not see it. It is stored
-   * together with the action's result, so it comes once, and not at all if the action fails.
+   * Delivers something beside the answer: a draft, a card, a voice note. The model does not see it. Stored with the action's
+   * result: once, or not at all if the action fails.
    * @returns false when the turn has as many as it may have
    * @throws PerdureError `bad_input` for what is no JSON object with a `type`
    */
@@ -62,9 +62,8 @@ export interface ActionOptions<INPUT, OUTPUT> {
   /** Does the work. What it throws is told to the model, and lets the action be tried again. */
   readonly execute: (input: INPUT, context: ActionExecuteContext) => Maybe<OUTPUT>;
   /**
-   * Names what is done: an order, an invoice, an event; never a time or a random value. Once it is done, every later
-   * call of the same key gets the stored result, from any turn and session. Without it each call stands for itself.
-   * What it throws ends the turn.
+   * Names what is done: an order, an invoice, an event; never a time or a random value. Once done, every later call of the same
+   * key, from any turn and session, gets the stored result. Without it each call stands alone. A throw ends the turn.
    */
   readonly idempotencyKey?: string | ((input: INPUT, context: ActionContext) => Maybe<string>);
   /** Default {@link ACTION_TIMEOUT_MS}. */
@@ -105,9 +104,8 @@ export type Action<INPUT = unknown, OUTPUT = unknown> = Tool<INPUT, OUTPUT> & {
 export type AnyAction = Tool & { readonly [actionOptions]: unknown };
 
 /**
- * A tool for work that must not happen twice. Its calls are written down before they run and settled with their
- * result, so that a crash, a retry or the same wish in another conversation does not repeat what was done. Return it
- * from `getActions()` or `getTools()`.
+ * A tool for work that must not happen twice. Calls are recorded before they run and settled with their result, so a crash, a
+ * retry or the same wish in another conversation does not repeat them. Return it from `getActions()` or `getTools()`.
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function action<INPUT, OUTPUT>(options: ActionOptions<INPUT, OUTPUT>): Action<INPUT, OUTPUT> {

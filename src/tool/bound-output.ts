@@ -13,17 +13,13 @@ export const MAX_MEDIA_CHARS = 1_000_000;
 /** How much of an output is kept in the conversation. */
 export type OutputLimits = Pick<ToolOptions, "maxOutputLines" | "maxOutputChars">;
 
-/**
- * Stores a text and resolves to a name by which the model can find it, or to `undefined` when it could not be stored.
- * May reject, which means the same, and may be slow.
- */
+/** Stores a text; resolves to a name by which the model finds it. `undefined` or a rejection: not stored. May be slow. */
 export type KeepText = (text: string) => Promise<string | undefined>;
 
 /**
- * Bounds the output of a tool, once, when it is produced. It must be plain JSON. Long texts, at any depth, lose their
- * middle; lists and objects with too much in them lose their last items; everything else keeps its shape. Where
- * something is missing, a note says how much, and where the whole was kept. Pictures and other media do not count and
- * are kept whole, or left out whole. Never rejects: an output that could not be kept is cut all the same, and says so.
+ * Bounds a tool's output (plain JSON), once, when it is produced. Long texts at any depth lose their middle, oversized lists and
+ * objects their last items; the rest keeps its shape. A note says how much is missing and where the whole was kept. Media do not
+ * count: kept or left out whole. Never rejects: what could not be kept is cut all the same, and says so.
  * @returns the same value when it is within the limits.
  */
 export async function boundOutput(output: unknown, limits: OutputLimits, keep: KeepText): Promise<unknown> {

@@ -124,8 +124,8 @@ interface DecidedApproval extends PendingApproval {
 type BookHost = Pick<AgentHost, "sql" | "tx" | "clock" | "blank" | "emit" | "report">;
 
 /**
- * The book of tool calls: what was asked, decided, begun and settled. The methods are synchronous and run inside the
- * caller's transaction, so that a change is stored together with what it belongs to, or not at all.
+ * The book of tool calls: what was asked, decided, begun and settled. Methods are synchronous and run in the caller's
+ * transaction, so a change is stored with what it belongs to, or not at all.
  */
 export class CallBook {
   readonly #host: BookHost;
@@ -147,10 +147,7 @@ export class CallBook {
     return this.#read(messageId, toolCallId);
   }
 
-  /**
-   * Takes the answer to an open question. The first one counts. Where ids repeat and the answer names no message, the
-   * newest open question is meant.
-   */
+  /** Takes the answer to an open question; the first counts. With repeated ids and no message named, the newest is meant. */
   decide(toolCallId: string, answer: CallAnswer): Decided {
     const { messageId } = answer;
     const rows = questionsOf(this.#host, toolCallId).filter(
@@ -195,10 +192,9 @@ export class CallBook {
   }
 
   /**
-   * Writes down that a call is about to run, and counts it. Must be committed before the tool is called.
-   * @throws PerdureError `bad_state` when it must not run: nobody approved it, other arguments were approved, it was
-   *   denied or settled, or it has run and is not safe to run again; `limit`, `bad_input` for an input that no row
-   *   can hold
+   * Records that a call is about to run, and counts it. Must be committed before the tool is called.
+   * @throws PerdureError `bad_state` when it must not run: not approved, other arguments approved, denied, settled, or run before
+   *   and not safe to repeat; `limit`, `bad_input` for an input that no row can hold
    */
   start(call: CallIntent): void {
     const now = this.#host.clock.now();

@@ -24,8 +24,8 @@ export type CallMove =
   | "settled";
 
 /**
- * Decides what may be done with a call after an approval or a restart. Pure. What was asked while another engine ran the
- * agent's turns is bound to no arguments but those in its message, which nobody can change.
+ * Decides what may be done with a call after an approval or a restart. Pure. A question asked while another engine ran the turns
+ * is bound only to the arguments in its message, which nobody can change.
  * @param digestNow the digest of the arguments that it would run with
  */
 export function mayRun(row: Pick<ToolCallRow, "status" | "replay" | "digest">, digestNow: string): CallMove {

@@ -5,8 +5,8 @@ import type { ClientTool } from "../wire/frames.ts";
 type ClientToolExecutor = (call: { toolName: string; toolCallId: string; input: unknown }) => unknown;
 
 /**
- * AI SDK tools for what a client says it can run. They have no `execute`: the call goes to the client, and the turn
- * goes on with its answer. With an `executor` they run here instead.
+ * AI SDK tools for what a client can run. Without `execute`: the call goes to the client, and the turn resumes with its answer.
+ * With an `executor` they run here.
  */
 export function createToolsFromClientSchemas(
   clientTools: readonly ClientTool[] | undefined,

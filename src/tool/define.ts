@@ -23,18 +23,16 @@ export interface ApprovalRuleOptions {
 /** What the AI SDK's tools cannot say about themselves. */
 export interface DurableToolOptions<INPUT = unknown, OUTPUT = unknown> {
   /**
-   * A person has to be asked first: yes, no, or the words of the question. A function decides for each call; what it
-   * throws ends the turn. Takes the place of the tool's own `needsApproval`. Where the AI SDK runs the tool itself, a text
-   * is a yes whose words are lost.
+   * Ask a person first: yes, no, or the question. A function decides per call; a throw ends the turn. Replaces the tool's own
+   * `needsApproval`. Where the AI SDK runs the tool itself, a question is a plain yes.
    */
   readonly needsApproval?:
     | boolean
     | string
     | ((input: INPUT, options: ApprovalRuleOptions) => boolean | string | PromiseLike<boolean | string>);
   /**
-   * `safe` says that running it twice does no harm, because it only reads or because it hands `idempotencyKey` on.
-   * Then a call that a crash cut runs again. `never` (the default): the model is told that it was interrupted. A call that
-   * has begun a `step` goes on, whatever is said here.
+   * `safe`: running it twice does no harm, because it only reads or passes `idempotencyKey` on; a call that a crash cut runs
+   * again. `never` (default): the model is told that it was interrupted. A call that has begun a `step` goes on either way.
    */
   readonly replay?: ReplayPolicy;
   /** The call fails, and its signal aborts, after this many milliseconds. Default: no bound. */
@@ -46,22 +44,20 @@ export interface DurableToolOptions<INPUT = unknown, OUTPUT = unknown> {
   /** `always`: its outputs are never cleared to make room in the model's window. */
   readonly keep?: "always";
   /**
-   * What an output is about, so that the model need not read an older one when there is a newer one: a key, several, or a
-   * piece of what has a key. An output is superseded when each of its subjects, or what it is a piece of, is in a newer
-   * output of this tool. `undefined`: none stands for another. Without it, a call with the same input supersedes.
-   * `output` is as it is stored: it may be cut. Must be quick, and say the same each time; what it throws counts as
+   * What an output is about, so that the model need not read older ones: a key, several, or a piece of what has a key. An output
+   * is superseded when a newer one of this tool has each of its subjects, or what they are pieces of. `undefined`: never. Without
+   * it, a call with the same input supersedes. `output` is as stored, maybe cut. Must be quick and consistent; a throw counts as
    * `undefined`.
    */
   supersedes?(input: INPUT, output: OUTPUT): OutputSubject | readonly OutputSubject[] | undefined;
   /**
-   * `always`: what a generator yields is shown as it comes, also where the class has an `afterToolCall`. Without it, such a
-   * class shows nothing of a result before the hook has seen it.
+   * `always`: what a generator yields is shown as it comes, even if the class has an `afterToolCall`. Otherwise nothing of a
+   * result is shown before that hook has seen it.
    */
   readonly preview?: "always";
   /**
-   * The turn does not wait for it. `true`: the model gets a receipt at once and goes on; what comes of the call is told to it
-   * in a message of its own. With `afterMs`, it is waited for so long first. Only where the engine runs the tools, as in
-   * `Think`.
+   * The turn does not wait. `true`: the model gets a receipt at once; the result comes in a message of its own. With `afterMs`,
+   * it is waited for that long first. Only where the engine runs the tools, as in `Think`.
    */
   readonly background?: boolean | { readonly afterMs: number };
 }
@@ -84,8 +80,8 @@ export interface ToolOptions {
 }
 
 /**
- * What `execute` is given: the AI SDK's options and a key. The key is the same each time the same call runs, also after
- * a crash, so services that know idempotency keys do the work once. It is absent where another engine runs the tool.
+ * The AI SDK's options and a key: the same each time this call runs, also after a crash, so services with idempotency keys do the
+ * work once. Absent where another engine runs the tool.
  */
 export interface DurableExecutionOptions<CONTEXT = unknown> extends ToolExecutionOptions<CONTEXT> {
   readonly idempotencyKey?: string;
@@ -131,8 +127,7 @@ const optionsKey = Symbol.for("perdure.tool");
 const actionKey = Symbol.for("perdure.action");
 
 /**
- * An AI SDK tool with {@link DurableToolOptions}. Returns a copy of the same type; the tool that was given is not
- * changed. Used on such a copy, it adds to what was said before.
+ * A copy of an AI SDK tool, of the same type, with {@link DurableToolOptions}. Applied again, it adds to what was set before.
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function durableTool<T extends Tool>(

@@ -2,8 +2,7 @@ import { sha256 } from "../base/hash.ts";
 import { writeJson } from "../wire/json.ts";
 
 /**
- * The JSON of a value with the keys of every object sorted and no spaces: values that are stored as the same JSON give
- * the same text. `undefined` is null.
+ * JSON with sorted keys and no spaces: values stored as the same JSON give the same text. `undefined` is null.
  * @throws PerdureError `bad_input` for what JSON cannot hold
  */
 export function canonicalJson(value: unknown): string {

@@ -1,7 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 
 /**
- * The error of a rule that answered with something else than it was asked for. Whoever asked takes the safe answer.
+ * The error of a rule that gave an answer it must not give; whoever asked takes the safe one.
  * @param rule its name, as in `needsApproval`.
  * @param wanted what it may answer, in words.
  */

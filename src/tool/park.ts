@@ -23,9 +23,9 @@ export class ParkedCall {
 }
 
 /**
- * What a tool returns when it cannot go on before a person has answered. The question and the state are stored, the
- * turn ends as for any approval, and nothing of the call stays in memory. After a yes, also after a restart, the tool
- * is called again with the same input and `resumed`; it may park again. After a no it is not called: the model is told.
+ * What a tool returns when it needs a person's answer. The question and the state are stored, the turn ends as for any approval,
+ * and nothing of the call stays in memory. After a yes, also after a restart, the tool is called again with the same input and
+ * `resumed`; it may park again. After a no only the model is told.
  */
 export function park(question: ParkedQuestion): ParkedCall {
   return new ParkedCall(question);
@@ -67,9 +67,6 @@ export type NestedOutcome =
 
 /** What the turn does for a tool that calls other tools: the same rules hold for them as for the model's own calls. */
 export interface ToolTurn {
-  /**
-   * Checks the input, asks `toolApproval`, the tool's `needsApproval` and `beforeToolCall`, runs the tool within its
-   * time and output limits, and tells `afterToolCall`.
-   */
+  /** Checks input, asks `toolApproval`, `needsApproval` and `beforeToolCall`, runs within limits, tells `afterToolCall`. */
   runNested(call: NestedCall): Promise<NestedOutcome>;
 }

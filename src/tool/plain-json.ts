@@ -11,8 +11,8 @@ const PROTO_JSON = '"__proto__"';
 export const PROTO_TEXT = 'has a field called "__proto__", which is not taken. Leave it out, or give it another name.';
 
 /**
- * What a tool returned as plain JSON, a copy. `undefined` is null, big integers are texts, maps are objects, sets are
- * lists, bytes are base64, errors are their name and message; JSON that is nested too deep to be stored is its text.
+ * A copy of a tool's result as plain JSON. `undefined` becomes null, big integers text, maps objects, sets lists, bytes base64,
+ * errors their name and message; JSON nested too deep to store becomes its text.
  * @throws PerdureError `bad_input` for what JSON cannot hold: functions, cycles; and for a field called `__proto__`
  */
 export function toPlainJson(value: unknown, what: string): unknown {
@@ -25,10 +25,7 @@ export function toPlainJson(value: unknown, what: string): unknown {
   return read.ok ? read.value : text;
 }
 
-/**
- * Whether JSON has a field called `__proto__` somewhere. Copied by assignment it would be what an object inherits from, and
- * some ways drop it: so tools neither get nor give one, by whatever way they are called.
- */
+/** Whether JSON has a `__proto__` field anywhere. Assigning it sets a prototype, so tools neither get nor give one. */
 export function hasProtoField(root: unknown): boolean {
   // Level by level, so that depth costs no stack.
   for (let level = [root]; level.length > 0;) {

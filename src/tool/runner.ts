@@ -121,8 +121,8 @@ export class ToolRunner {
   }
 
   /**
-   * Asks `toolApproval`, the tool's own `needsApproval` and `beforeToolCall`. Changes nothing. Rejects with what the first
-   * two throw: a call that cannot be judged must not run.
+   * Asks `toolApproval`, the tool's `needsApproval` and `beforeToolCall`. Changes nothing. Rejects with what the first two throw:
+   * a call that cannot be judged must not run.
    * @param approved a person has said yes
    */
   async judge(call: ToolCall, messages: readonly ModelMessage[], approved: boolean): Promise<Verdict> {
@@ -189,10 +189,7 @@ export class ToolRunner {
     return rules.as?.(work) ?? work();
   }
 
-  /**
-   * What a call may ask of whoever runs it. Calls inside of it are on nobody's books: the one around them is, and is never
-   * begun a second time, so that none of them is either.
-   */
+  /** What a call may ask of its runner. Calls inside are not booked: the outer one is, and it never starts twice. */
   nested(outer: OuterCall, messages: readonly ModelMessage[]): ToolTurn {
     return {
       runNested: async (call) => {
@@ -327,8 +324,8 @@ export interface RunCallOptions {
 }
 
 /**
- * Runs one call to its end. Never rejects: what a tool throws is an outcome. An abort of the turn, or the tool's own
- * timeout, ends the call at once, whether the tool listens to its signal or not; what it does afterwards is ignored.
+ * Runs one call to its end. Never rejects: what a tool throws is an outcome. An abort or timeout ends the call at once, whether
+ * or not the tool listens; what it does afterwards is ignored.
  */
 export async function runCall(
   tool: Tool,

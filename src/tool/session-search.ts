@@ -36,10 +36,7 @@ export interface SessionSearchToolOptions {
   readonly search: Pick<SessionSearch, "searchLoosely" | "read">;
   /** The session of the turn that runs. */
   session(): string;
-  /**
-   * `session` (the default): only what the session of the turn shows. `agent`: all sessions of the agent. Only for agents
-   * whose sessions all belong to the same person.
-   */
+  /** `session` (default): what the turn's session shows. `agent`: all sessions; only if all belong to the same person. */
   readonly scope?: "session" | "agent";
 }
 
@@ -52,8 +49,8 @@ const inputSchema = objectInput<SessionSearchInput>([], {
 });
 
 /**
- * A tool by which the model finds earlier messages and reads them whole, also those that a summary stands for now.
- * It only reads, so a call that a crash cut runs again. Wrong input is answered with a text that says what to do.
+ * A tool to find earlier messages and read them whole, summarised ones too. It only reads, so a call that a crash cut runs again.
+ * Wrong input is answered with a text that says what to do.
  */
 export function sessionSearchTool(options: SessionSearchToolOptions): Tool<SessionSearchInput, SessionSearchOutput> {
   refuseUnknown(options, sessionSearchToolOptionsNames, "sessionSearchTool()");

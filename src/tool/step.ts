@@ -13,21 +13,18 @@ const MAX_NAME_CHARS = 200;
 
 /** What the work of a step is told. */
 export interface StepContext {
-  /**
-   * The same each time this step of this call runs. A step that a crash cut runs again: services that know such keys do the
-   * work once.
-   */
+  /** The same each time this step of this call runs: a step that a crash cut runs again, and services deduplicate by it. */
   readonly idempotencyKey: string;
   /** Aborts when the turn is stopped, or the tool has run out of time. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Does a part of a tool's work and stores what came of it before it returns. When the tool is run again after a crash, a
- * step that has ended returns what was stored and does not run; one that was cut runs again, with the same key. What it
- * returns is JSON, the first time too. What `work` throws is thrown, and the step may be tried again.
- * @throws PerdureError `bad_input` for a name that was used before in this call, or is none, and for a result that is no
- *   JSON; `limit` for one that is too large, and for too many steps; `bad_state` when the call has ended
+ * Does part of a tool's work and stores the result before it returns. When the tool runs again after a crash, a finished step
+ * returns what was stored; one that was cut runs again, with the same key. Results are JSON, the first time too. What `work`
+ * throws is thrown, and the step may be tried again.
+ * @throws PerdureError `bad_input` for an empty or used name, and for a result that is not JSON; `limit` for one that is too
+ *   large, and for too many steps; `bad_state` when the call has ended
  */
 export type ToolStep = <T>(name: string, work: (step: StepContext) => T | Promise<T>) => Promise<T>;
 

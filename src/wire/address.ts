@@ -5,15 +5,14 @@ import { type FindClass, SUB_SEGMENT } from "./class-table.ts";
 /*
  * The URL grammar: /PREFIX/CLASS/NAME[/sub/CLASS/NAME]*[/EXTRA]
  *
- * The public clients put a root name into the URL as it is, and whatever parses the URL encodes it: `room one`
- * arrives as `room%20one`. We decode it. The clients take over the name of the identity frame (`client.name`),
- * and `useAgentChat` on an `AgentClient` keys its chat and its cache by that name; only the decoded name equals
- * what the app asked for, so nothing is renamed, fetched twice or reported as changed, and server code that
- * asks for "room one" meets the same agent. Since the client does not encode, a `%` in a name arrives bare
- * (`100% sure` as `100%%20sure`), hence the lenient decoding. Its price: a root name that itself looks encoded
- * (`a%20b`) is the same agent as `a b`. Names with `/`, `?` or `#` must be encoded by the app (`a%2Fb` is `a/b`).
+ * The public clients put a root name into the URL unencoded, and whatever parses the URL encodes it: `room one` arrives as
+ * `room%20one`. We decode it. Clients adopt the name of the identity frame (`client.name`), and `useAgentChat` on an
+ * `AgentClient` keys its chat and cache by it; only the decoded name equals what the app asked for, so nothing is renamed,
+ * fetched twice or reported as changed, and server code that asks for "room one" meets the same agent. A `%` in a name arrives
+ * bare (`100% sure` as `100%%20sure`), hence the lenient decoding. Its price: a root name that itself looks encoded (`a%20b`) is
+ * the same agent as `a b`. Names with `/`, `?` or `#` must be encoded by the app (`a%2Fb` is `a/b`).
  *
- * Child names are encoded by the client, so they are decoded strictly and every text comes back the same.
+ * Clients do encode child names, so these are decoded strictly and round-trip.
  */
 
 /** Default first segment of every address. */
@@ -84,8 +83,8 @@ export function parseAddress(pathname: string, options: AddressOptions): Address
 }
 
 /**
- * Reads the path behind a root agent that the app chose itself (the clients' `basePath`): finds the children
- * in it. Without any, `path` is the root alone and `rest` the whole pathname. Never throws.
+ * Finds the children in the path behind a root that the app chose itself (the clients' `basePath`). Without any, `path` is the
+ * root alone and `rest` the whole pathname. Never throws.
  */
 export function parseChildAddress(
   root: AgentStep,
@@ -95,10 +94,7 @@ export function parseChildAddress(
   return followHops(root, segmentsOf(pathname), isClass);
 }
 
-/**
- * A marker counts only when a known class and a name follow it; the first such marker is the boundary and
- * what stands between it and the parent is dropped, as the public servers do.
- */
+/** A marker counts only before a known class and name. Segments before the first such one are dropped, as public servers do. */
 function followHops(root: AgentStep, segments: readonly string[], isClass: FindClass): AgentAddress | RefusedAddress {
   let path: AgentPath = [root];
   let end = 0;

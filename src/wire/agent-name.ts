@@ -2,9 +2,8 @@
 export const MAX_NAME_LENGTH = 512;
 
 /**
- * Why `name` cannot name an agent, or `undefined` when it can. Any text may be a name except what would not
- * come back the same from a URL, a row or a file: `.` and `..` (URL parsers remove them), NUL, half a
- * surrogate pair, nothing, or more than {@link MAX_NAME_LENGTH} characters.
+ * Why `name` cannot name an agent, or `undefined`. Refused is what would not round-trip through a URL, a row or a file: `.` and
+ * `..`, NUL, half a surrogate pair, nothing, or more than {@link MAX_NAME_LENGTH} characters.
  */
 export function nameProblem(name: string): string | undefined {
   if (name === "") return "An agent name must not be empty.";

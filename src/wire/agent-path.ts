@@ -38,9 +38,9 @@ export function buildAgentUrl(origin: string | URL, path: AgentPath, options?: A
 }
 
 /**
- * A whole address as one string: `Class/name/ChildClass/name`, percent-encoded. Two paths have the same id only
- * if they are the same path. Contains nothing but `A-Z a-z 0-9 - _ . ~ % /`, and no segment starts with a dot,
- * so it is safe as a key and as a relative file path, apart from length and letter case.
+ * A whole address as one string: `Class/name/ChildClass/name`, percent-encoded; unique per path. Contains only
+ * `A-Z a-z 0-9 - _ . ~ % /`, and no segment starts with a dot, so it is safe as a key and as a relative file path, apart from
+ * length and letter case.
  * @throws PerdureError `bad_input` when a step cannot name an agent.
  */
 export function agentId(path: AgentPath): string {

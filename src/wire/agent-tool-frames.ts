@@ -4,9 +4,8 @@ export interface AgentToolEventFrame {
   /** The tool call that started the run; absent for a run that no tool call started. */
   readonly parentToolCallId?: string;
   /**
-   * 0 for `started`, i+1 for the child's stored chunk i, live and replayed alike, then the end. Progress,
-   * milestones and unstored chunks carry the next number without using it up. A wrong or repeated number makes
-   * the client drop text.
+   * 0 for `started`, i+1 for the child's stored chunk i, live and replayed alike, then the end. Progress, milestones and unstored
+   * chunks carry the next number without using it up. A wrong or repeated number makes clients drop text.
    */
   readonly sequence: number;
   /** Only on the replay of stored runs to a new connection. */

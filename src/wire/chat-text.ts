@@ -33,10 +33,7 @@ export function readChat(text: string): ChatBody | ChatRefusal {
   return read.ok ? parseChatBody(read.value) : notRead(read.why);
 }
 
-/**
- * Reads the body of a chat request however long it is, in pieces between which others have their turn. Never throws.
- * @param breathe is awaited between the pieces.
- */
+/** Reads a chat request's body of any length, in pieces; `breathe` is awaited in between, for others. Never throws. */
 export async function readLongChat(text: string, breathe: () => Promise<void>): Promise<ChatBody | ChatRefusal> {
   const value = await readLongBody(text, breathe);
   return "reason" in value ? value : parseChatBody(value.value);

@@ -7,10 +7,7 @@ const MAX_CLIENT_TOOLS = 500;
 /** The longest JSON of all of them, in UTF-16 units: it is stored with every turn, and sent to the model. */
 const MAX_CLIENT_TOOLS_LENGTH = 1024 * 1024;
 
-/**
- * Reads the tools that a client says it can run. Absent and null give `undefined`, which is not the same as an
- * empty list: that one clears the stored set.
- */
+/** Reads the tools that a client can run. Absent and null give `undefined`; an empty list instead clears the stored set. */
 export function parseClientTools(value: unknown): readonly ClientTool[] | undefined | "malformed" | "too many" {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) return "malformed";

@@ -1,7 +1,6 @@
 /**
- * The codes that sockets are closed with. What matters is how the public clients read them: after a
- * {@link isTerminalCloseCode terminal} one they stop; after any other, or an HTTP error on the upgrade,
- * they connect again, forever.
+ * The codes that sockets are closed with. After a {@link isTerminalCloseCode terminal} one the public clients stop; after any
+ * other, or an HTTP error on the upgrade, they reconnect forever.
  */
 export const closeCode = {
   /** Asked for, nothing wrong. Clients connect again. */
@@ -44,10 +43,7 @@ export function isTerminalCloseCode(code: number): boolean {
   return code === closeCode.policyViolation || (code >= FIRST_APPLICATION_CODE && code <= LAST_APPLICATION_CODE);
 }
 
-/**
- * The code for an upgrade that a hook or gate answered with an HTTP response of `status`. A 4xx is meant for
- * good, so it becomes terminal (401 → 4401); anything else may pass, so the client tries again.
- */
+/** The code for an upgrade answered with HTTP `status`. A 4xx is final, so it is terminal (401 → 4401); others are retried. */
 export function refusalCode(status: number): number {
   const clientError = Number.isInteger(status) && status >= 400 && status <= 499;
   return clientError ? FIRST_APPLICATION_CODE + status : closeCode.internalError;

@@ -3,8 +3,8 @@ import { MAX_ID_LENGTH } from "./id.ts";
 /** What the query of a connecting client says to the host. Everything else in it belongs to the app. */
 interface ConnectQuery {
   /**
-   * What the client calls itself (`_pk`). The same on automatic reconnects, but neither unique nor proof of
-   * anything. Undefined when missing, empty or longer than {@link MAX_ID_LENGTH}: the host makes one up.
+   * What the client calls itself (`_pk`). Stable across reconnects, but neither unique nor proof of anything. Undefined when
+   * missing, empty or longer than {@link MAX_ID_LENGTH}: the host makes one up.
    */
   readonly connectionId: string | undefined;
   /** `capnweb` when the client wants the Cap'n Web wire; close with `closeCode.unsupportedTransport`. */

@@ -3,8 +3,8 @@ import { writeJson } from "./json.ts";
 
 /**
  * The text of a frame. Encode once and send the same text to every connection.
- * @throws PerdureError `bad_input` when the frame holds what JSON cannot (an RPC result with a cycle, say). Nothing
- *   was sent then; an RPC must still be answered, with an error frame.
+ * @throws PerdureError `bad_input` when the frame holds what JSON cannot, such as a cycle in an RPC result. Nothing was sent
+ *   then; an RPC must still be answered, with an error frame.
  */
 export function encodeFrame(frame: ServerFrame): string {
   if (frame.type === "cf_agent_state") return encodeStateFrame(writeJson(frame.state, "The state"));
@@ -21,8 +21,8 @@ export function encodeStateFrame(stateJson: string): string {
 export type EncodeChunk = (bodyJson: string, seq?: number, replay?: boolean) => string;
 
 /**
- * Makes the encoder for the chunks of one stream. It runs once per token, so everything that does not change is
- * written once, here. The body is the chunk as JSON text and goes out as a string, which the clients insist on.
+ * Makes the encoder for one stream's chunks. It runs per token, so what never changes is encoded once. The body is the chunk as
+ * JSON text inside a string, which the clients insist on.
  */
 export function chunkFrameEncoder(requestId: string, continuation: boolean): EncodeChunk {
   const head = `{"type":"cf_agent_use_chat_response","id":${JSON.stringify(requestId)},"done":false${

@@ -8,9 +8,8 @@ export interface StreamEvent {
 export const END_OF_STREAM = "[DONE]";
 
 /**
- * Server-sent events with data, as they come in. Other fields and comments are passed over.
- * @param lenient takes what stands behind the last blank line for an event too, as some servers end. Otherwise it is
- *   one that was cut, and is dropped.
+ * Server-sent events with data, as they come in; other fields and comments are skipped.
+ * @param lenient takes what follows the last blank line as an event too, as some servers end. Otherwise it is dropped as cut.
  */
 export async function* readEvents(bytes: AsyncIterable<Uint8Array>, lenient = false): AsyncGenerator<StreamEvent> {
   const decoder = new TextDecoder();

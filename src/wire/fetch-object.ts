@@ -3,8 +3,8 @@ import { type Identity, readIdentity, writeIdentity } from "../base/identity.ts"
 import type { ReadVerdict } from "../port.ts";
 
 /*
- * Not by `instanceof`: some servers put classes of their own in the place of the global ones, and then what
- * `fetch()` makes is no instance any more. A refusal that is not recognised would let in.
+ * Not `instanceof`: some servers replace the global classes, and what `fetch()` makes is then no instance. An unrecognised
+ * refusal would let requests in.
  */
 
 /** Whether `value` is a `Response`, whoever made it. */
@@ -28,8 +28,7 @@ export interface Admitted {
 export type Verdict = Request | Response | Admitted | undefined | void;
 
 /**
- * What a hook that may refuse, replace, name or let pass has said. Anything else was meant to say something, so it does
- * not let pass.
+ * What a hook that may refuse, replace, name or let pass has said. Anything unknown does not let pass.
  * @throws PerdureError `bad_state`; `bad_config` for what is no identity
  */
 export function readVerdict(verdict: unknown, hook: string): ReadVerdict {

@@ -9,10 +9,7 @@ import type {
   SessionStateFrame,
 } from "./session-frames.ts";
 
-/*
- * Every frame is one JSON object in one text frame. Names and fields are those of the public clients; a field
- * that is not needed is left out, never sent as null.
- */
+/* Every frame is one JSON object in one text frame, with the public clients' names. Unneeded fields are absent, not null. */
 
 /** A tool that runs in the client. */
 export interface ClientTool {
@@ -243,8 +240,8 @@ export interface MessageUpdatedFrame {
 }
 
 /**
- * Only for clients that want pages, and not in the session of the edit: the message that they know as `from` was edited
- * elsewhere. What they show is the older version, which is now called `to`.
+ * To clients with pages, outside the edit's session: the message they know as `from` was edited elsewhere. They show the older
+ * version, now called `to`.
  */
 interface MessageRenamedFrame {
   readonly type: "perdure_message_renamed";

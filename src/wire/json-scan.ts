@@ -17,9 +17,8 @@ export interface ScannedList {
 }
 
 /**
- * Looks at JSON without making anything of it: how much there is, how deep, and what the outermost object says of itself.
- * What it costs depends on the length alone, where parsing a text of the same length can take a hundred times longer.
- * It does not say whether the text is JSON.
+ * Scans JSON without building anything: how much there is, how deep, and what the outermost object says of itself. Cost depends
+ * on length alone, where parsing can take a hundred times longer. It does not say whether the text is JSON.
  */
 export class JsonScan {
   readonly #text: string;

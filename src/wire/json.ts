@@ -1,14 +1,11 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import { JsonScan } from "./json-scan.ts";
 
-/**
- * How many arrays and objects may stand inside each other. Documents and syntax trees that people keep in a state
- * stay below it; SQLite's JSON functions end at 1000 and recursive code some thousands later.
- */
+/** How deep arrays and objects may nest. Documents and syntax trees stay below; SQLite's JSON functions end at 1000. */
 export const MAX_JSON_DEPTH = 256;
 /**
- * How many values a frame or a body may hold, lists and objects included. A text of a few megabytes can hold millions, and
- * then nothing else happens for seconds while it is parsed. Transcripts have a bound of their own.
+ * How many values a frame or body may hold, lists and objects included. A few megabytes can hold millions, which block for
+ * seconds while parsed. Transcripts have their own bound.
  */
 export const MAX_JSON_VALUES = 50_000;
 
@@ -32,15 +29,13 @@ export function notReadWords(why: NotRead, maxDepth = MAX_JSON_DEPTH, maxValues 
 /**
  * Parses JSON of strangers. Never throws. The value is cleaned of what would hurt later:
  *
- * - Keys called `__proto__` are removed at every level, because copying them with `Object.assign` or a deep merge
- *   sets prototypes. They are removed and not refused: a transcript comes back with every request, so one odd
- *   tool output would otherwise lock its chat for good.
- * - Numbers too large for a double (`1e999`) become `null`, as `JSON.stringify` writes them, so that what is in
- *   memory equals what is stored and sent.
- * - More than `maxDepth` arrays and objects inside each other give `too-deep`: `JSON.stringify` and every recursive
- *   walk fail on them. More than `maxValues` values give `too-many`. A long text is looked at before it is parsed, and
- *   no further than to where it is too much, JSON or not.
- * @param isTold whether what such a text has said of itself so far is enough. If not, it is looked at further.
+ * - Keys called `__proto__` are removed at every level, because `Object.assign` and deep merges would set prototypes. Not
+ *   refused: a transcript comes back with every request, so one odd tool output would lock its chat for good.
+ * - Numbers too large for a double (`1e999`) become `null`, as `JSON.stringify` writes them, so memory equals what is stored and
+ *   sent.
+ * - Nesting beyond `maxDepth` gives `too-deep`: `JSON.stringify` and every recursive walk fail on it. More than `maxValues`
+ *   values give `too-many`. A long text is scanned before it is parsed, only up to where it is too much, JSON or not.
+ * @param isTold whether what such a text has said of itself so far is enough. If not, the scan goes on.
  */
 export function readJson(
   text: string,
@@ -149,9 +144,8 @@ function firstLine(text: string): string {
 const MAX_LOOK = 1_000;
 
 /**
- * What JSON would leave out of a value, or turn into something else, without a word: functions, symbols, BigInt, NaN and
- * infinite numbers, and objects of a class that do not say how they are written (`toJSON`), such as `Map` and `Set`.
- * Fields that are undefined are left out as if they were not there.
+ * What JSON would silently drop or change: functions, symbols, BigInt, NaN and infinite numbers, and class instances without
+ * `toJSON`, such as `Map` and `Set`. Undefined fields do not count.
  * @returns the first one and where it is, as in "a Set at `tags[2].seen`"; undefined when there is none.
  */
 export function lostInJson(value: unknown): string | undefined {

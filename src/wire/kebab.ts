@@ -1,7 +1,6 @@
 /**
- * A class name as it stands in URLs and in the identity frame. It is the rule of the public clients, letter
- * for letter, odd results included (`AIChatAgent` is `a-i-chat-agent`): a nicer rule would not meet them.
- * It cannot be inverted; look names up in a {@link classTable} instead.
+ * A class name as it stands in URLs and the identity frame: the public clients' rule, letter for letter, odd results included
+ * (`AIChatAgent` is `a-i-chat-agent`). It cannot be inverted; look names up in a {@link classTable}.
  */
 export function kebabCase(name: string): string {
   const shouted = name === name.toUpperCase() && name !== name.toLowerCase();

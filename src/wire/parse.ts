@@ -66,11 +66,10 @@ export type ParsedFrame =
   | { readonly kind: "refused"; readonly reason: string };
 
 /**
- * Understands one frame of a client. Never throws, whatever the data. Binary frames, text that is not JSON,
- * unknown types and malformed fields are `other`; JSON that is nested too deep or holds too many values is `refused`.
- * What has an id under which somebody waits is answered, however malformed the rest is: `…-refused`. Fields that we do
- * not know are ignored; optional fields may be null. What is inside states, arguments and messages is not checked, but
- * holds no `__proto__` keys and no infinite numbers.
+ * Reads one frame of a client. Never throws. Binary frames, text that is not JSON, unknown types and malformed fields are
+ * `other`; JSON too deep or with too many values is `refused`. A malformed frame with an id that somebody waits on is answered:
+ * `…-refused`. Unknown fields are ignored; optional ones may be null. Contents of states, arguments and messages are not checked,
+ * but hold no `__proto__` keys and no infinite numbers.
  */
 export function parseFrame(data: string | Uint8Array): ParsedFrame {
   if (typeof data !== "string") return { kind: "other" };

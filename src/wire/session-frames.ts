@@ -54,10 +54,7 @@ export type SessionOp =
   /** A new session that shares what was said up to the message `at`, or all. */
   | { readonly op: "fork"; readonly session?: string; readonly at?: string; readonly name?: string }
   | { readonly op: "branches"; readonly messageId: string }
-  /**
-   * `own`: for this client alone. Otherwise for all who are in its session. `named`: it is in that session because it
-   * named it, and not because that is the current one.
-   */
+  /** `own`: for this client alone, not for its session. `named`: the client named its session; it is not just current. */
   | { readonly op: "switchBranch"; readonly messageId: string; readonly own: boolean; readonly named: boolean }
   | { readonly op: "search"; readonly query: string; readonly session?: string; readonly limit?: number }
   | { readonly op: "report" }

@@ -5,20 +5,16 @@ import type { Role } from "../message/types.ts";
 /** Who gave a session its name. */
 export type NamedBy = "derived" | "model" | "user";
 
-/**
- * `truncate`: without a model, because none could summarise it and the provider had refused it whole. `prune`: outputs of
- * tools only.
- */
+/** `truncate`: without a model, since none could summarise and the provider refused it whole. `prune`: tool outputs only. */
 export type CompactionKind = "summary" | "truncate" | "prune";
 
 /** `started` has not ended yet, or was cut; `undone` was done, and counts no more. */
 export type CompactionStatus = "started" | "done" | "failed" | "undone";
 
 /**
- * Why it was made: a person or the app asked (`manual`), the conversation grew over a bound between turns (`after`), the
- * next request would not fit (`before`) or was said not to (`error`), the last one had not (`usage`) or hardly
- * (`proactive`), room is made ahead of time (`background`), or a turn begins and what was left out without a summary is
- * summarised after all (`retry`).
+ * Why it was made: a person or the app asked (`manual`), the conversation outgrew a bound between turns (`after`), the next
+ * request would not fit (`before`) or was refused (`error`), the last one had not fit (`usage`) or hardly (`proactive`), to make
+ * room early (`background`), or to summarise at last what was left out without a summary (`retry`).
  */
 export type CompactionTrigger =
   | "manual"
@@ -134,10 +130,7 @@ export interface ContextItem {
   readonly tokens: number;
 }
 
-/**
- * Why something is not in the window: a summary stands for it (`summarised`), an output of a tool was cleared to make room
- * (`cleared`), newer ones stand for it (`superseded`), or it is longer than the model is shown (`bounded`).
- */
+/** Why something is not in the window: summarised, a tool output cleared for room, superseded by newer ones, or too long. */
 export type LeftOutKind = "summarised" | "cleared" | "superseded" | "bounded";
 
 /** One thing that is not in the window. It is still stored. */
@@ -177,9 +170,6 @@ export interface ContextReport {
   /** What is not in it, and what it would take to have it back. */
   readonly leftOut: readonly LeftOutItem[];
   readonly leftOutByKind: Readonly<Record<LeftOutKind, number>>;
-  /**
-   * What the input of one request costs in US dollars if nothing is cached: as it is sent, and with all that was left out.
-   * None where the model has no known price.
-   */
+  /** Input cost of one uncached request in US dollars: as sent, and with all that was left out. None without a known price. */
   readonly cost?: { readonly sent: number; readonly whole: number };
 }

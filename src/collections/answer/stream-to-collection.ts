@@ -209,8 +209,8 @@ export async function streamToCollection<TRow extends ChunkContract = ChunkRecor
 }
 
 /**
- * Reads a `chat()` stream to its end and stores nothing; otherwise like {@link streamToCollection}. Unlike `chat({ stream: false
- * })`, it never passes off an aborted, cut or interrupted answer as one.
+ * Reads a `chat()` stream to its end and stores nothing; otherwise like {@link streamToCollection}. Unlike
+ * `chat({ stream: false })`, it never passes off an aborted, cut or interrupted answer as one.
  */
 export function collectStream(
   stream: AsyncIterable<StreamChunk>,

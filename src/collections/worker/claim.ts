@@ -39,8 +39,8 @@ export interface Claim {
   /** As if it had not been taken: this try does not count. Fails as `release` does. */
   giveBack(): Promise<boolean>;
   /**
-   * The try failed. `free`: anybody may try next. `dead`: that was the last try, or `retry` is false; see {@link
-   * Claims.deadLetters}. `lost`: somebody else has it. Fails as `release` does.
+   * The try failed. `free`: anybody may try next. `dead`: that was the last try, or `retry` is false; see
+   * {@link Claims.deadLetters}. `lost`: somebody else has it. Fails as `release` does.
    */
   fail(error: unknown, options?: { readonly retry?: boolean }): Promise<"free" | "dead" | "lost">;
 }

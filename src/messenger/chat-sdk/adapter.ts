@@ -1,8 +1,8 @@
 /*
  * What is used of an adapter of the Chat SDK
  *
- * These are the shapes that adapters of `@chat-adapter/*` have, as far as they are asked for anything. Nothing of the SDK is imported:
- * whoever has an adapter has brought what it needs, in its own version.
+ * The shapes of `@chat-adapter/*` adapters, as far as they are used. Nothing of the SDK is imported: whoever has an adapter
+ * brings what it needs, in its own version.
  */
 
 /** An adapter of the Chat SDK: `createSlackAdapter()` of `@chat-adapter/slack` and its like. */

@@ -21,10 +21,9 @@ const nothing = () => Promise.resolve();
 const quiet = () => undefined;
 
 /**
- * What an adapter takes for the SDK's `Chat`. What it reads out of a webhook is stored by `accept`; only then do the calls that told
- * of it resolve, and only when all of them have is the webhook answered. A call whose event could not be stored never
- * resolves: the adapter must neither note that it was told, nor fail in a way that nobody handles; the webhook fails instead, and
- * comes again.
+ * What an adapter takes for the SDK's `Chat`. `accept` stores what it reads out of a webhook; only then do the calls that
+ * reported it resolve, and only after all of them is the webhook answered. A call whose event could not be stored never resolves:
+ * the adapter must neither note it as told nor fail unhandled; the webhook fails instead, and comes again.
  */
 export class Bridge {
   readonly #reader: Reader;
@@ -148,8 +147,8 @@ export class Bridge {
 const QUIET = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: (): object => QUIET };
 
 /**
- * Runs work outside of what an adapter has around its own calls. Some post in another way while they read a webhook, and what a turn
- * says must not depend on whether it began in one.
+ * Runs work outside an adapter's own async context. Some post differently while they read a webhook, and what a turn says must
+ * not depend on that.
  */
 class Outside {
   #waiting: (() => void)[] = [];

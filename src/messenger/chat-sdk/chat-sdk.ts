@@ -33,10 +33,7 @@ export interface ChatSdkCapabilities {
 export interface ChatSdkMessengerOptions extends MessengerOptions {
   /** Made for webhooks: it must not read by itself. */
   readonly adapter: ChatSdkAdapter;
-  /**
-   * Judges deliveries to the webhook before the adapter does, for which it may also answer. `false`: the adapter alone judges them,
-   * by the secret that it was made with.
-   */
+  /** Judges webhook deliveries before the adapter does, and may answer. `false`: the adapter alone judges, by its own secret. */
   readonly verifyWebhook:
     | false
     | ((request: Request, body: Uint8Array) => boolean | Response | Promise<boolean | Response>);
@@ -46,10 +43,7 @@ export interface ChatSdkMessengerOptions extends MessengerOptions {
   readonly userName?: string;
   /** What the network can do, where it is not known here, or is known better. */
   readonly capabilities?: ChatSdkCapabilities;
-  /**
-   * Whether the adapter makes calls again that failed, so that every message may be there twice. Default: as it is known of the
-   * adapter; of one that is not known, true.
-   */
+  /** Whether the adapter retries failed calls, so that a message may appear twice. Default: as known, else true. */
   readonly retries?: boolean;
   /** How fast the network is called. Default: as it is known of the network. */
   readonly pace?: { readonly directMs?: number; readonly groupMs?: number; readonly perSecond?: number };

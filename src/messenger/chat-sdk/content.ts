@@ -10,8 +10,7 @@ const SECTION = 2_000;
 const CALLS_ALL = /(?<!\w)@(?=(?:everyone|here|channel)\b)|<(?=!(?:everyone|here|channel)\b)/g;
 
 /**
- * What an adapter is asked to post, or to change a message to. It may cut what is too long and say that it was posted, so nothing
- * is given to it that might be.
+ * What an adapter is asked to post, or change a message to. It may silently cut what is too long, so nothing too long is passed.
  * @param mark what nobody sees, behind the text
  * @throws ChannelError `refused` for what does not fit
  */

@@ -28,10 +28,7 @@ const NAMES: Readonly<Record<string, ChannelErrorKind>> = {
 
 const DEFAULT_WAIT_MS = 1_000;
 
-/**
- * What a failed call of an adapter means. What cannot be told is unknown, so that it is asked about, or made again and said to
- * be maybe twice; never dropped.
- */
+/** What an adapter's failed call means. When in doubt, unknown: asked about, or repeated with a note, but never dropped. */
 export function channelErrorOf(network: string, op: "create" | "edit", thrown: unknown): ChannelError {
   if (thrown instanceof ChannelError) return thrown;
   const words = `${network} (${op}): ${errorText(thrown)}`;

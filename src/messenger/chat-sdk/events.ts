@@ -97,8 +97,8 @@ function namesUs(reader: Reader): RegExp[] {
 const GROUP = "perdure_group";
 
 /**
- * The body of a webhook, as the adapter is given it. Telegram's galleries are several deliveries, which its adapter would gather in
- * memory and acknowledge before they are stored: so each comes alone, and they are gathered in rows.
+ * A webhook's body as the adapter gets it. Telegram's galleries span deliveries, which its adapter would gather in memory and
+ * acknowledge before they are stored: so each comes alone, and rows gather them.
  */
 export function bodyFor({ name }: ChatSdkAdapter, body: Uint8Array): Uint8Array {
   if (name !== "telegram") return body;

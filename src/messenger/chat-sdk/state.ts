@@ -9,8 +9,8 @@ interface Lock {
 }
 
 /**
- * Names under which adapters note what they have been told, before anything is done about it. That is ours to know, by the row
- * that the work is stored with: so these are forgotten at once, and what is delivered again comes through.
+ * Names under which adapters note what they were told before acting on it. Our stored rows know that, so these notes are dropped
+ * at once and redeliveries come through.
  */
 const FORGOTTEN = [/^[^:]+:webhook-update:/, /^slack:event-delivered:/];
 const isForgotten = (key: string) => FORGOTTEN.some((pattern) => pattern.test(key));

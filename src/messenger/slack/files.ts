@@ -9,10 +9,7 @@ interface Where {
   readonly thread_ts?: string;
 }
 
-/**
- * Sends a file: Slack says where its bytes go, and shows it when it is told to. Only that last call can have been done without our
- * knowing: before it, nobody sees anything.
- */
+/** Sends a file: Slack says where its bytes go, then shows it when told. Only that last call can have happened unknown to us. */
 export async function sendFile(
   api: NetworkApi,
   call: SlackCall,

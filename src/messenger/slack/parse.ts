@@ -13,10 +13,7 @@ export interface SlackInput {
 /** What people say; joins, topics and the like are none of it. */
 const SAID = new Set([undefined, "file_share", "thread_broadcast", "me_message", "bot_message"]);
 
-/**
- * What Slack tells; nothing, of what people do not say. A mention comes as two events, which are the same message: its name is
- * that of the message.
- */
+/** What Slack tells of what people say. A mention comes as two events of one message, so it is named by the message. */
 export function parseSlack({ payload, names }: SlackInput, self: Self): readonly MessengerEvent[] {
   const event =
     payload.type === "event_callback" && isRecord(payload.event)

@@ -3,8 +3,8 @@ import { type Inline, readMarkdown } from "../markdown.ts";
 /*
  * Markdown as Slack shows it
  *
- * It is sent as rich text: each piece with how it looks, and nothing in it is read as a mark, a link or a call for everybody. So
- * there is nothing to escape, and `<!channel>` in a text of a model is just that.
+ * Sent as rich text: each piece with its looks, and none of it read as a mark, a link or a mention. So nothing needs escaping,
+ * and `<!channel>` in a model's text is just that.
  */
 
 interface Style {

@@ -25,8 +25,8 @@ interface SocketDeps {
 const HELLO_MS = 30_000;
 
 /**
- * Reads what comes over sockets until `signal`. A connection is replaced before it goes: when Slack says so, and by itself after a
- * while, since one that is dead without a word is not seen from here. What was not acknowledged on one comes on the next.
+ * Reads what comes over sockets until `signal`. A connection is replaced before it goes: when Slack says so, and after a while
+ * anyway, since a silently dead one looks alive. What was not acknowledged on one comes on the next.
  */
 export async function readSockets(deps: SocketDeps, signal: AbortSignal): Promise<void> {
   let link = await open(deps, signal);

@@ -12,8 +12,7 @@ const UNNAMED: Self = { id: "", userName: "" };
 export const ALLOWED_UPDATES: readonly string[] = ["message", "edited_message", "callback_query"];
 
 /**
- * What an update tells; nothing, of what people do not say. Names are those of messages and presses: the numbers of updates
- * begin anew after a week of silence.
+ * What an update tells of what people say. Named by messages and presses: update numbers restart after a silent week.
  * @param mentionOnReply whether a reply to the agent names it
  */
 export function parseUpdate(update: unknown, self: Self, mentionOnReply: boolean): readonly MessengerEvent[] {

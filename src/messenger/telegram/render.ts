@@ -3,8 +3,8 @@ import { type Block, type Inline, readMarkdown } from "../markdown.ts";
 /*
  * Markdown as Telegram shows it
  *
- * The text is sent plain, and beside it where it is bold, code or a link. So there is nothing to escape, and half a text, as it
- * is while an answer grows, is as good as a whole one. What is rendered is never longer than its source.
+ * The text is sent plain, with what is bold, code or a link beside it. So nothing needs escaping, and half a text, while an
+ * answer grows, is as good as a whole one. What is rendered is never longer than its source.
  */
 
 /** Where a text is something else than plain. Offsets are UTF-16 units, as Telegram counts. */

@@ -16,9 +16,8 @@ export interface TelegramMessengerOptions extends MessengerOptions {
   /** The bot's name, without @. Default: Telegram is asked. */
   readonly userName?: string;
   /**
-   * `polling`: asks Telegram for what comes, which works without an address that others can reach. `webhook`: Telegram delivers to
-   * the agent's `path`. Default: `webhook` where `secretToken` or `verifyWebhook` is given, else `polling`. Written out, `polling`
-   * also takes a webhook away that is still set.
+   * `polling`: asks Telegram, so no public address is needed; set explicitly, it also removes a leftover webhook. `webhook`:
+   * Telegram delivers to the agent's `path`. Default: `webhook` where `secretToken` or `verifyWebhook` is given, else `polling`.
    */
   readonly mode?: "polling" | "webhook";
   /** What Telegram sends with each delivery to the webhook. */
@@ -163,8 +162,8 @@ function telegramChannel(options: TelegramMessengerOptions, api: TelegramApi): C
 }
 
 /**
- * Reads what comes. Telegram forgets what lies before the number that it is asked for next, so that is what was stored. Nothing
- * of it has to be kept: who begins anew asks for all that Telegram has not forgotten, and knows what is known.
+ * Reads what comes. Telegram forgets what lies before the next number asked for, so that is what was stored. Nothing is kept: a
+ * new life asks for all that is left, and recognises what it knows.
  */
 async function poll(
   { call }: TelegramApi,
