@@ -377,7 +377,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
 
   /** Finds messages by their words, in all sessions or in one. @throws PerdureError `bad_input`, `not_found` */
   search(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
-    // What is filed for it on the way is no doing of who searches, who may only read perhaps.
+    // Filing on the way is not the doing of whoever searches, who may be allowed only to read.
     const { context } = this[parts].host;
     return runFor(context, currentAgent(), undefined, () => this.sessions.search(query, options));
   }

@@ -3,7 +3,7 @@ import { isRecord } from "../base/json.ts";
 import { BUDGET_TOOL, isToldByCode } from "../message/told-line.ts";
 import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 
-/** How much of each thing is shown to who summarises, in characters. */
+/** How many characters of each thing the summarising model is shown. */
 export interface SerialiseLimits {
   /** Of an input or an output of a tool. */
   readonly values: number;

@@ -167,7 +167,7 @@ export function authorize(judge: Judge, caller: Caller, ask: Ask): Refusal | Pro
   return decided instanceof Promise ? decided.then(tell) : tell(decided);
 }
 
-/** A slow yes is judged as things are when it comes: refused to who may only read by then, decided anew for who has moved. */
+/** A slow yes is judged as things are when it comes: refused if read-only by then, decided anew after a move. */
 function decide(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
   if (ACTS[ask.act] === "write" && caller.isReadonly) return readOnlyError(caller);
   // A chat is not made for a question that nobody has an answer to.

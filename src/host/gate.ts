@@ -73,7 +73,7 @@ export class Gate implements TxListener {
   }
 
   rolledBack(mark: number): void {
-    // The last one first, as everything is undone: who takes back what it had handed on finds it in its old order.
+    // Last one first, as with any undo: whoever takes back what it handed on finds it in its old order.
     for (const undone of this.#held.splice(mark).reverse()) if ("ended" in undone) undone.ended(false);
   }
 

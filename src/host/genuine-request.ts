@@ -1,6 +1,6 @@
 import { PerdureError } from "../base/error.ts";
 
-/** What is still read, and thrown away, of a body that is too large: who sends it shall be able to read the answer. */
+/** How much of a body that is too large is still read and thrown away, so that its sender can read the answer. */
 const MAX_DISCARDED_BYTES = 64 * 1024 * 1024;
 
 /**

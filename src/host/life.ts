@@ -222,7 +222,7 @@ export class Life implements AgentHost {
     });
   }
 
-  /** Ends this life. Calls under way fail with `reason`, after `grace`: who deletes its own agent is to hear that it worked. */
+  /** Ends this life. Calls under way fail with `reason`, after `grace`: a call that deletes its agent must hear so. */
   end(reason?: PerdureError, grace?: Promise<void>): void {
     if (this.#over !== undefined) return;
     this.#over =

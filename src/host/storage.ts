@@ -62,7 +62,7 @@ export interface Storage {
   close(): Promise<void>;
 }
 
-/** Told what becomes of transactions, so that what was sent inside of one shares its fate. */
+/** Told how transactions end, so that what was sent inside one shares its fate. */
 export interface TxListener {
   /** Why nothing may be written now; undefined when it may. */
   refusal(): PerdureError | undefined;

@@ -7,7 +7,7 @@ interface Standing {
   withheld: string | undefined;
   /** It waits for a stream to begin. */
   parked: boolean;
-  /** It has asked for a stream, and takes the next one as its own. Who has not asked only watches. */
+  /** It has asked for a stream, and takes the next one as its own. Without asking it only watches. */
   asked: boolean;
   /** It stopped a turn after it had asked: it still takes what it is offered, but not as its own. */
   gaveUp: boolean;

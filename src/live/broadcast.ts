@@ -189,8 +189,8 @@ export class Broadcast implements TurnOutput {
   }
 
   /**
-   * Gives the whole stream to who has not taken it by its end. Not for a continuation: the public hook may lack what it goes on
-   * from, and does well with the end and the conversation.
+   * Gives the whole stream to clients that have not taken it by its end. Not a continuation: the public hook may lack what it
+   * goes on from, and does well with the end and the conversation.
    */
   #giveRest(turn: TurnRow): void {
     const chunks = this.#streams.get(turn.id)?.last ?? [];

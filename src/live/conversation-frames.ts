@@ -61,7 +61,7 @@ export function olderFrame(chat: Conversations, session: string, before: number)
   return `{"type":"perdure_chat_older","before":${before},${branches}"messages":${page.json}${next}}`;
 }
 
-/** The same for who may not see them: there are none. */
+/** The same for a client that may not see them: there are none. */
 export function noOlderFrame(before: number): string {
   return `{"type":"perdure_chat_older","before":${before},"messages":[]}`;
 }
@@ -87,7 +87,7 @@ function branchField({ host }: Conversations, session: string, seqs: readonly nu
   return `"branches":${JSON.stringify(Object.fromEntries(places))},`;
 }
 
-/** The answer under way as clients may see it outside of its stream. */
+/** The answer under way as clients may see it outside its stream. */
 function shownInstead(chat: Conversations, session: string): Instead | undefined {
   const running = chat.turnIn(session);
   if (running === undefined || running.cutBy === "cleared") return cutAnswer(chat, session);

@@ -212,7 +212,7 @@ export class Resume implements Waiting {
     // Who watched a turn when it was cut off shows it as running until it hears of its end. Before the conversation:
     // what it makes of that end may be wrong. A failed turn is offered to whoever asks, with its error.
     const turn = missed === undefined ? undefined : readTurn(this.#chat.host, missed);
-    // Ids are chosen by clients: who comes with that of another one may be in another session.
+    // Clients choose their ids: one that comes with the id of another may be in another session.
     const isHere = turn?.session === this.#audience.sessionOf(socket);
     if (!isHere) return this.#live.welcome(socket, returns);
     if (turn?.status === "completed" || turn?.status === "aborted") socket.send(this.#live.endFrame(turn, true));

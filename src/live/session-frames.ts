@@ -159,7 +159,7 @@ function whereabouts({ room, servant, socket }: Asked): Whereabouts {
   return { session, named: room.audience.of(socket).session ?? null, viewOf: owner === session ? null : owner };
 }
 
-/** Who deletes the session that it is in goes to the current one. Others that are in it are sent away. */
+/** A client that deletes its own session goes to the current one. Others in it are sent away. */
 function remove({ room, servant, socket }: Asked, session: string): null {
   const { session: named } = room.audience.of(socket);
   if (named !== undefined && servant.sessions.ownerOf(named) === session) room.news.move(socket, undefined);

@@ -79,7 +79,7 @@ export class SessionNews {
     this.#moved(socket);
   }
 
-  /** What was streamed so far goes out before anybody comes: who comes is given it from the beginning. */
+  /** What was streamed so far goes out before anybody joins: a newcomer is given it from the beginning. */
   #flushStream(): void {
     try {
       for (const turn of this.#chat.turns) turn.log.flush();

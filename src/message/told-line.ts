@@ -48,7 +48,7 @@ export const BUDGET_TOOL = "continue_over_budget";
 /** The name under which the message about the end of a call in the background says which call it was. */
 export const BACKGROUND_METADATA = "backgroundCall";
 
-/** Whether a message in the user's place tells what a tool, or an agent nobody waited for, said. The task of a run is none. */
+/** Whether a message in the user's place tells what a tool, or an agent nobody waited for, said. A run's task does not. */
 export function isToldByCode({ id, role, metadata }: Pick<UIMessage, "id" | "role" | "metadata">): boolean {
   if (role !== "user" || !isRecord(metadata)) return false;
   const { agentToolRunId: run } = metadata;

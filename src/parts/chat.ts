@@ -246,7 +246,7 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
   }
 }
 
-/** What could not be stored has not happened: who shows it as if it had is given the conversation as it is. */
+/** What could not be stored has not happened: a client that shows it is given the conversation as it is. */
 function orAgain<T>({ live }: ChatRoom, socket: Socket, work: () => T): T {
   try {
     return work();

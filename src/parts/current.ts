@@ -47,7 +47,7 @@ interface Carried extends Current {
   readonly [cause]?: Cause | undefined;
 }
 
-/** What is carried for code outside of turns that comes of one; nothing for all other. */
+/** What is carried for code outside turns that comes of one; nothing for other code. */
 export function withCause(value: Cause | undefined): { readonly [cause]?: Cause } {
   return value === undefined ? {} : { [cause]: value };
 }

@@ -58,7 +58,7 @@ export class AgentMcp implements AgentPart {
   }
 
   started(): void {
-    // Servers come from the manager alone: who has none now has none until there is one.
+    // Servers come from the manager alone: without one there are none.
     if (this.#manager !== undefined || hasMcpServers(this.#own.host)) this.manager.started();
   }
 

@@ -30,7 +30,7 @@ import type { WorkContext } from "./work.ts";
 const spawnNames = namesOf<SpawnFiberOptions>()("maxRetries metadata idempotencyKey");
 const startNames = namesOf<StartFiberOptions>()("fiberId idempotencyKey metadata waitForCompletion");
 
-/** Durable functions outside of a turn. `fiber-state.ts` tells their life. */
+/** Durable functions outside a turn. `fiber-state.ts` describes their life. */
 export class Fibers extends DueWork<string> {
   readonly #runner: FiberRunner;
   readonly #recoveryMaxAgeMs: number;

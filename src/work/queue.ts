@@ -110,7 +110,7 @@ export class Queue extends MethodWork<QueueRow> {
     return this.#remove(() => deleteQueueItems(this.context.host, callback));
   }
 
-  /** The newest item with this id, also if it has failed. */
+  /** The newest item with this id, even if it has failed. */
   getQueue<T = unknown>(id: string): QueueItem<T> | undefined {
     const row = queueTable.find(this.context.host, "id", id);
     return row === undefined ? undefined : this.#shown<T>(row);

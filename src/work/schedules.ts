@@ -177,7 +177,7 @@ function isRecurring(type: ScheduleType): boolean {
 /** The occurrence after the last one, later than `now`: missed ones are skipped. Null when a cron expression has no more. */
 function nextOccurrence(row: Pick<ScheduleRow, "type" | "spec" | "timeZone" | "due">, now: number): number | null {
   if (row.type === "cron") {
-    // Never before the one that just ran, also if the clock was put back.
+    // Never before the one that just ran, even if the clock was put back.
     return nextCronTime(row.spec, row.timeZone ?? DEFAULT_TIME_ZONE, Math.max(now, row.due));
   }
   const step = intervalMs(Number(row.spec));

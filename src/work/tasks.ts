@@ -192,7 +192,7 @@ export function changesFor(
     if (row !== undefined && isRunning(id)) {
       changes.push({ kind: "change", task });
     } else {
-      // What has run does not run again, also if the clock was put back since.
+      // What has run does not run again, even if the clock was put back since.
       const due = occurrenceAfter(plan, timeZone, now, Math.max(now, row?.lastDue ?? now));
       changes.push({ kind: "arm", task: { ...task, due } });
     }

@@ -50,7 +50,7 @@ export function templateBytes(): Uint8Array {
   return bytes;
 }
 
-/** SQL straight on a database, for migrations; outside of any gate. */
+/** SQL straight on a database, for migrations; outside any gate. */
 export function plainSql(db: Database.Database): Sql {
   return {
     sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[] {

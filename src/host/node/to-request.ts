@@ -10,7 +10,7 @@ type Answer = (request: Request, incoming: IncomingMessage) => Promise<Response>
 /** A listener of `node:http` that has `answer` answer; 400 for a request whose address makes no sense. */
 export function toListener(answer: Answer): RequestListener {
   const listener = getRequestListener(
-    // Not HTTP/2: who has such a server hands us web requests.
+    // Not HTTP/2: such servers hand us web requests.
     (request, { incoming }) => answer(request, incoming as IncomingMessage),
     { overrideGlobalObjects: false },
   );

@@ -8,8 +8,8 @@ import type { Route } from "../../door/routes.ts";
  *
  *   GET …/files/{hash}   the bytes; 404 when there is no such file, 410 when its time is over
  *
- * Names are SHA-256 in hex and never change meaning. Nobody can guess one: whoever has it was shown the message, or told by who
- * was. So sessions are not checked.
+ * Names are SHA-256 in hex and never change meaning. Nobody can guess one: whoever has it was shown the message, or was
+ * told by somebody who was. So sessions are not checked.
  */
 
 /** What a browser may show by itself. Everything else is offered as a download. */

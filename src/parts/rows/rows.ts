@@ -244,8 +244,8 @@ export class CollectionRows {
 type WriteName = Parameters<typeof rememberCollectionWrite>[1];
 
 /**
- * Of what is written, and by whom. Not of conditions or a producer's epoch: who takes work over may send the same under others.
- * An update counts by its row, since what it writes depends on what it found. No identity: nobody in particular.
+ * Of what is written, and by whom. Not of conditions or a producer's epoch: whoever takes over may send the same under others. An
+ * update counts by its row, since what it writes depends on what it found. No identity: nobody in particular.
  */
 function digestOf(write: RowWrite, source: RowSource): string {
   const changes = write.changes.map((change) => (change.operation === "update" ? { ...change, value: null } : change));

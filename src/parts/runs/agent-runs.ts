@@ -42,7 +42,7 @@ import { writeJson } from "../../wire/json.ts";
 const MAX_FAILURES = 5;
 const FIRST_WAIT_MS = 100;
 
-/** Who waits for a run, in which turn; null outside of one. */
+/** Who waits for a run, in which turn; null outside one. */
 interface Caller {
   readonly turnId: string | null;
 }

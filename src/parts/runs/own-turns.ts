@@ -14,7 +14,7 @@ export interface OwnTurns {
   readonly conversation: RunConversation;
   /** The run of the agent above that a turn was taken for, if it was. */
   runOf(turnId: string): string | undefined;
-  /** Which runs a turn comes of, or code outside of turns. */
+  /** Which runs a turn comes of, or code outside turns. */
   lineageOf(turnId: string | undefined): Lineage | undefined;
   /** The session of a turn; without one, that of the running turn, else the current one. */
   sessionOf(turnId: string | undefined): string | undefined;

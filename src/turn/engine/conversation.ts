@@ -110,7 +110,7 @@ export class Conversation {
     return this.turn;
   }
 
-  /** Readies a turn's first attempt, so that later ones mean the same. In the caller's transaction. @returns if it changed. */
+  /** Readies a turn's first attempt, so later ones mean the same. In the caller's transaction. @returns whether it changed. */
   #takePlace(turn: TurnRow): boolean {
     const host = this.#host;
     const transcript = this.#transcript;

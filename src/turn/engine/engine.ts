@@ -63,7 +63,7 @@ export interface StepAnswerer {
   readonly background: ChatBackground;
 }
 
-/** Tool calls that go on without their turns, as those outside of the turns deal with them. */
+/** Tool calls that go on without their turns, as seen from outside the turns. */
 export interface ChatBackground {
   /** Those that have not ended, oldest first; of one session and its views, if it is given. */
   list(session?: string): BackgroundCall[];

@@ -173,6 +173,6 @@ export interface ChatErrorContext {
 
 /** Which call failed, for `classifyChatError`. */
 export type ChatClassifyContext = Omit<ChatErrorContext, "requestId"> & {
-  /** Undefined where a model was asked outside of a turn: for a title, or for a summary that code asked for. */
+  /** Undefined where a model was asked outside a turn: for a title, or for a summary that code asked for. */
   readonly requestId: string | undefined;
 };

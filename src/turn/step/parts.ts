@@ -87,7 +87,7 @@ export interface PreparedTurn {
   bind(name: string, tool: Tool): Tool;
 }
 
-/** A request that was sent to a model, for who wants to know what fills its window. */
+/** A request that was sent to a model, to show what fills its window. */
 export interface SentRequest {
   readonly session: string;
   /** `provider/modelId` */
@@ -153,7 +153,7 @@ export interface StepParts {
     /** Extensions that hear of turns. */
     readonly watchers: Watchers | undefined;
   };
-  /** What actions ask of the agent, in a turn or outside of turns. */
+  /** What actions ask of the agent, in a turn or outside. */
   actionBinding(turn?: { readonly id: string; readonly grants: () => ActionAuthorization }): ActionBinding;
   /** Stored messages as models read them. */
   readonly messages: ModelMessages;
@@ -203,7 +203,7 @@ export async function shownApart(
   return whole.map((message, at) => ({ whole: message, converted: converted[at] ?? [] }));
 }
 
-/** Of an error outside of a turn. */
+/** Of an error outside a turn. */
 const OUTSIDE: ChatClassifyContext = {
   ...{ stage: "stream", requestId: undefined, identity: undefined, messagesPersisted: true },
   ...{ classification: undefined, partial: undefined },

@@ -160,7 +160,7 @@ export async function equip(parts: StepParts, session: string, only: OfOneTurn =
   };
 }
 
-/** The prompt: what the class says, then context blocks. The default only if neither the class nor a read-only block says who. */
+/** The prompt: what the class says, else the default unless a read-only block says who the agent is; then context blocks. */
 function joined(base: string, text: string): string {
   if (text === "") return base;
   return base === "" || (base === DEFAULT_SYSTEM_PROMPT && saysWhoItIs(text)) ? text : `${base}\n\n${text}`;

@@ -8,7 +8,7 @@ import { receiptOf } from "../../tool/receipt.ts";
 import type { CallOutcome } from "../../tool/runner.ts";
 import type { StepRun } from "./step-run.ts";
 
-/** What a call inside of one that goes on in the background is answered. */
+/** The answer to a call inside one that goes on in the background. */
 export const NESTED_TEXT = "A tool call that runs in the background cannot call other tools.";
 
 /** What the model reads of a call that has no room. */
