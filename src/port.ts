@@ -118,10 +118,7 @@ export interface AgentHost extends Sql {
   readonly blank: boolean;
   readonly clock: Clock;
   readonly emit: Emit;
-  /**
-   * Something failed that the agent's own people should know: for the host's log. Never throws, and may be told of the same
-   * error twice.
-   */
+  /** For the host's log: a failure that the agent's people should know. Never throws; may be told the same error twice. */
   report(error: unknown, about: AboutFailure): void;
   readonly sockets: Sockets;
   readonly blobs: Blobs;
@@ -157,8 +154,8 @@ export interface AgentHost extends Sql {
   /** Resolves after other work of the process had its turn. For long loops that never wait by themselves. */
   breathe(): Promise<void>;
   /**
-   * Calls a method of another agent on this host, waking it. Plain data is copied, with keys that are symbols; functions
-   * are not. What cannot be handed over is refused.
+   * Calls a method of another agent on this host, waking it. Copies plain data, with symbol keys, but no functions; what cannot
+   * be handed over is refused.
    */
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
   /** The name that `cls` was registered under. @throws PerdureError `unknown_agent` */
@@ -181,10 +178,7 @@ export interface ReadVerdict {
   readonly mayOnlyRead?: boolean;
 }
 
-/**
- * The other direction: what a host asks of an agent. An agent class exposes it under {@link hosted}, so
- * that no name is taken from the methods that users write.
- */
+/** What a host asks of an agent. A class exposes it under {@link hosted}, so that it takes no name from users' methods. */
 export interface HostedAgent {
   /** Before anything else, once per life. A rejection fails what was waiting; the next use tries again. */
   start(props: unknown): Promise<void>;
@@ -205,10 +199,7 @@ export interface HostedAgent {
    * child or its class is declared. An empty object lets pass. Stores nothing. @param identity who sent it, as far as is known.
    */
   admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict>;
-  /**
-   * Why the code that runs now may not write: it runs for somebody who may only read. Asked before each write of rows and
-   * files, so it must be quick. Reads are not asked about.
-   */
+  /** Why the running code may not write: its caller may only read. Asked before each write of rows and files: must be quick. */
   refusal?(): PerdureError | undefined;
   /** What is handed to another agent in the place of a plain object of this one's; undefined: a copy of it. Must not throw. */
   lend?(value: object): object | undefined;
@@ -220,10 +211,7 @@ export interface HostedAgent {
   drain(): void;
   /** This life ends now (destroyed, aborted): stop everything, write nothing more. */
   halt(reason: unknown): void;
-  /**
-   * This life has ended because nothing needed it. Lets go of what is kept outside of the host, such as connections to other
-   * servers and processes. Writes nothing, and must not throw.
-   */
+  /** This life ended because nothing needed it. Lets go of connections and processes. Writes nothing, and must not throw. */
   left?(): void;
 }
 

@@ -86,9 +86,7 @@ function differentOf(terms: readonly Term[]): Term[] {
   return [...new Map(terms.map((term) => [`${term.keys.join(" ")}${term.open ? "*" : ""}`, term])).values()];
 }
 
-/**
- * The expression for FTS5. @param endings the words that an open term stands for, instead of all that begin with it
- */
+/** The expression for FTS5. @param endings the words that an open term stands for, instead of all that begin with it */
 export function expressionOf(match: TermMatch, endings: ReadonlyMap<Term, readonly string[]>): string {
   const one = (term: Term): string => {
     const words = endings.get(term);

@@ -78,10 +78,7 @@ export interface MessageText {
   readonly pages: number;
 }
 
-/**
- * Finds messages by their words, compacted ones included. The index is made by the first search and brought up to date
- * by each: nobody pays for it who does not search.
- */
+/** Finds messages by their words, compacted ones too. Each search brings the index up to date; who never searches has none. */
 export class SessionSearch {
   readonly #host: SessionStore;
   #catchingUp: Promise<void> | undefined;

@@ -15,10 +15,7 @@ export interface Word {
 const UNSPACED = ["Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"];
 const unspaced = `[${UNSPACED.map((script) => `\\p{sc=${script}}`).join("")}ー]`;
 
-/**
- * In those scripts each character is a word of its own, and what is looked for is a row of them. Everywhere else a word
- * is letters and digits. Pictures (emoji) count one by one.
- */
+/** In those scripts each character is a word. Elsewhere a word is letters and digits. Pictures (emoji) count one by one. */
 const WORD = new RegExp(
   `${unspaced}\\p{M}*|\\p{Extended_Pictographic}|\\p{RI}{2}` +
     `|[[\\p{L}\\p{N}]--${unspaced}][[\\p{L}\\p{N}\\p{M}]--${unspaced}]*`,

@@ -50,9 +50,9 @@ export interface FakeOpenAI {
 }
 
 /**
- * Starts a server on this machine that speaks the chat API of OpenAI and plays a script, so that the real code of a
- * provider can be tested without a network: streamed and whole answers, tool calls, usage, HTTP errors, connections that
- * break off, and silence. A request beyond the end of the list is answered with an error that says so.
+ * Starts a local server that speaks OpenAI's chat API and plays a script, so that a provider's real code can be tested without a
+ * network: streamed and whole answers, tool calls, usage, HTTP errors, broken connections, and silence. A request beyond the end
+ * of the list is answered with an error that says so.
  *
  * ```ts
  * await using server = await fakeOpenAI(["Hello!", { status: 429, retryAfterSeconds: 1 }]);

@@ -11,10 +11,7 @@ export interface ManualClock extends Clock {
    * first error. @throws PerdureError `bad_input` for a negative time, `limit` when timers set each other forever
    */
   advance(ms: number): Promise<void>;
-  /**
-   * Moves to the time `at`. Forward is the same as `advance`. Backward is a wall clock put back: `now()` is
-   * earlier, and timers still wait for as long as they had left.
-   */
+  /** Moves to the time `at`. Forward is `advance`. Backward puts the wall clock back: timers wait as long as they had left. */
   set(at: number): Promise<void>;
   /** How many timers are waiting. */
   pending(): number;

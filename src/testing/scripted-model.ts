@@ -30,9 +30,8 @@ export interface RecordedCall extends ScriptedCall {
 }
 
 /**
- * The replies in order, or a function of the call. A function that looks only at the prompt (`turn`, `step`,
- * `userText`) also fits after a restart; a list always begins at its first reply. The function may be slow;
- * what it throws is what the model call fails with.
+ * The replies in order, or a function of the call. One that looks only at the prompt (`turn`, `step`, `userText`) also fits after
+ * a restart, where a list begins anew. It may be slow; what it throws fails the model call.
  */
 export type Script =
   | readonly (string | ScriptedReply)[]
@@ -55,8 +54,8 @@ export interface ScriptedModel extends Model {
 }
 
 /**
- * A language model for tests: no network, no chance, every call recorded. A call beyond the end of a list
- * fails with `bad_state`. An abort ends a call with the signal's reason, as a provider's `fetch` does.
+ * A language model for tests: no network, no chance, every call recorded. A call beyond the list fails with `bad_state`. An abort
+ * ends a call with the signal's reason.
  */
 export function scriptedModel(script: Script, options: ScriptedModelOptions = {}): ScriptedModel {
   const { clock = systemClock, provider = "scripted", modelId = "scripted" } = options;

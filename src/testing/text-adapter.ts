@@ -4,10 +4,7 @@ import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { sleep, systemClock } from "../base/time.ts";
 
-/**
- * A piece of what a scripted model says. A text is sent; a promise is waited for (a gate in the hands of the test); a
- * function is called and waited for, so that a test can do something between two pieces.
- */
+/** A piece of a scripted answer: a text is sent, a promise awaited, a function called and awaited, to act between pieces. */
 export type TextPiece = string | Promise<unknown> | (() => unknown);
 
 /** A tool call of a scripted model. */
@@ -66,10 +63,7 @@ export type TextScript =
 /** How a {@link scriptedText} model behaves. */
 export interface ScriptedTextOptions {
   readonly name?: string;
-  /**
-   * What an abort does to a stream, as adapters of providers differ. `end`: it stops (default). `throw`: it throws the
-   * signal's reason. `error`: it reports a `RUN_ERROR`.
-   */
+  /** What an abort does to a stream: `end` (default) stops it, `throw` throws the reason, `error` reports a `RUN_ERROR`. */
   readonly onAbort?: "end" | "throw" | "error";
 }
 
@@ -88,10 +82,7 @@ type AdapterChunk = ReturnType<ScriptedText["chatStream"]> extends AsyncIterable
 type CallOptions = Parameters<ScriptedText["chatStream"]>[0];
 type MutableCall = { -readonly [Field in keyof TextCall]: TextCall[Field] };
 
-/**
- * A model for `chat()` of TanStack AI in tests: no network, no chance, every call recorded. A call beyond the end of
- * a list fails with PerdureError `bad_state`.
- */
+/** A model for TanStack AI's `chat()` in tests, every call recorded. Beyond its list it fails with PerdureError `bad_state`. */
 export function scriptedText(script: TextScript, options: ScriptedTextOptions = {}): ScriptedText {
   const calls: MutableCall[] = [];
   const { name = "scripted", onAbort = "end" } = options;
@@ -240,10 +231,7 @@ function wholeUsage(usage: NonNullable<TextTurn["usage"]>): TokenUsage {
   return { totalTokens: usage.promptTokens + usage.completionTokens, ...usage };
 }
 
-/**
- * An event. Written as text, because the enum of event types would have to be loaded: this module must work where
- * TanStack AI is not installed.
- */
+/** An event, typed as text: loading the enum of event types would need TanStack AI, which may not be installed. */
 function chunk(type: string, fields: object): AdapterChunk {
   return { type, timestamp: Date.now(), ...fields } as unknown as AdapterChunk;
 }

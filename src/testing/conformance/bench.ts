@@ -17,15 +17,12 @@ export interface ConformanceHost {
   /** Wakes the probe called `name` and returns the port of its present life. */
   agent(name: string): AgentHost | Promise<AgentHost>;
   /**
-   * The same storage in a new life of the host, as after a crash: without letting anything settle that did not ask
-   * for it. Nothing of the old life is used afterwards.
+   * The same storage in a new life of the host, as after a crash: nothing settles that did not ask for it. The old life is not
+   * used again.
    */
   reopen(): Promise<ConformanceHost>;
   close(): Promise<void>;
-  /**
-   * Connects a client to the probe called `name`, with `query` in the URL (without "?"). Resolves when the socket is
-   * open. Needed unless the suite runs with `sockets: false`.
-   */
+  /** Connects a client to the probe `name`, with `query` in the URL (no "?"); resolves once open. Not for `sockets: false`. */
   connect?(name: string, query: string): Promise<ConformanceClient>;
 }
 

@@ -77,10 +77,7 @@ export function createProbe(): Probe {
   };
 }
 
-/**
- * Asks for an alarm as agents do: the time is a row of the agent's, and every life that begins asks again. A host
- * may therefore wake an agent instead of calling its alarm.
- */
+/** Asks for an alarm as agents do: the time is a row, and every life asks again. So a host may wake an agent instead. */
 export function askForAlarm(host: AgentHost, at: number | null): void {
   host.tx(() => {
     host.sql(`CREATE TABLE IF NOT EXISTS ${ALARM_TABLE} (at INTEGER)`);

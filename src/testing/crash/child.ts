@@ -3,10 +3,9 @@ import { PerdureError } from "../../base/error.ts";
 import { ENV, encodeLine, type Fact, type Line } from "./protocol.ts";
 
 /**
- * For programs under the crash harness: a function to call right after every commit (`onCommit` of
- * `createHost`). It counts the commits of the process and, after the one that the harness chose, kills the
- * process with SIGKILL: no handler, no `finally`, no flush runs. Outside of the harness it does nothing.
- * The count is shared by all functions that this returns.
+ * For programs under the crash harness: call the result after every commit (`onCommit` of `createHost`). It counts the process's
+ * commits and, after the one that the harness chose, kills it with SIGKILL: no handler, no `finally`, no flush. Does nothing
+ * outside the harness. All functions that this returns share the count.
  */
 export function crashPoint(): (count?: number, agentId?: string) => void {
   const killAt = readKillAt();
@@ -20,17 +19,14 @@ export function crashPoint(): (count?: number, agentId?: string) => void {
 let commits = 0;
 
 /**
- * Tells the harness a fact. It has left the process when this returns, so a kill on the next line does not
- * lose it. Report only what a client would have been told: the checks compare it with what survived.
+ * Tells the harness a fact, which has left the process on return: a kill on the next line does not lose it. Report only what a
+ * client would have been told: the checks compare it with what survived.
  */
 export function report(fact: Fact): void {
   writeLine({ kind: "fact", fact });
 }
 
-/**
- * Calls `handler` with every command that the driver sends. Keeps the process alive until the returned function
- * is called. The handler must not throw: that ends the process, as any uncaught error does.
- */
+/** Calls `handler`, which must not throw, with each command of the driver. Keeps the process alive until the result is called. */
 export function onCommand(handler: (command: unknown) => void): () => void {
   const listener = (message: unknown): void => {
     if (typeof message === "object" && message !== null && "command" in message) handler(message.command);

@@ -30,10 +30,7 @@ export interface CrashMatrixOptions<Result> extends CrashScenario<Result> {
   check(outcome: CrashOutcome<Result>): void | Promise<void>;
   /** The lives after the first are killed too, after these commits of theirs: `[1, 2]` makes three deaths in a row. */
   readonly again?: readonly number[];
-  /**
-   * Which commits to kill after, given their number; by default after every one, or every nth where the environment
-   * has `PERDURE_CRASH_STEP=n`: for runs that have to be quick.
-   */
+  /** Which commits to kill after, given their number. Default: all, or every nth with `PERDURE_CRASH_STEP=n` for quick runs. */
   points?(commits: number): readonly number[];
   /** How many runs may never reach their commit, where timing changes the number of commits; 0 by default. */
   readonly slack?: number;

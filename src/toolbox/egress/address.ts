@@ -56,19 +56,15 @@ const v6Ranges: readonly (readonly [base: string, bits: number, kind: AddressKin
 ];
 
 /**
- * What kind of address a text is, or `undefined` when it is none. Takes every form that programs take: IPv4 also as one
- * number, with fewer parts, in hex and octal; IPv6 with brackets and zone. An address that stands for another (mapped,
- * NAT64, 6to4) is as private as the other.
+ * What kind of address a text is, or `undefined`. Takes every form that programs take: IPv4 also as one number, with fewer parts,
+ * in hex and octal; IPv6 with brackets and zone. A mapped, NAT64 or 6to4 address is as private as the one it stands for.
  */
 export function addressKind(text: string): AddressKind | undefined {
   const groups = parseAddress(text);
   return groups === undefined ? undefined : kindOf(groups);
 }
 
-/**
- * Whether a text is anything but a public address. Also `true` for what is no address at all: whoever asks has to know
- * where it leads before connecting.
- */
+/** Whether a text is anything but a public address. Also true for what is no address: resolve it before connecting. */
 export function isPrivateAddress(text: string): boolean {
   return addressKind(text) !== "public";
 }

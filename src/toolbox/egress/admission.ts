@@ -6,9 +6,8 @@ const MAX_WAITING = 256;
 const MINUTE = 60_000;
 
 /**
- * Counts requests in all, in a minute, and at once. What it returns resolves when a place is free, to what gives it back
- * (calling it twice is no harm). It rejects with PerdureError `limit` when too many were started, and with the signal's
- * reason when it aborts while waiting.
+ * Counts requests in total, per minute and at once. The returned function resolves, once a place is free, to what gives it back
+ * (twice is harmless). It rejects with PerdureError `limit` when too many were started, or with the signal's reason.
  */
 export function createAdmission(limits: EgressLimits): (signal: AbortSignal) => Promise<() => void> {
   let total = 0;

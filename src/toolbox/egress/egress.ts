@@ -13,8 +13,8 @@ import { parseTarget } from "./target.ts";
 /** What may be reached, and on which terms. */
 export interface EgressOptions {
   /**
-   * Where requests may go: `api.example.com` (ports 80 and 443), `api.example.com:8443`, `*.example.com` (not the apex),
-   * `https://host`, `https://host:port/path/`. Nothing else. An empty list allows nothing.
+   * Where requests may go, nothing else: `api.example.com` (ports 80 and 443), `api.example.com:8443`, `*.example.com` (not the
+   * apex), `https://host`, `https://host:port/path/`. An empty list allows nothing.
    */
   readonly allow: readonly string[];
   /** Headers that the host adds after the guest's, which never sees nor replaces them. */
@@ -25,19 +25,13 @@ export interface EgressOptions {
   readonly onDecision?: OnDecision;
   /** Default: the system's resolver. */
   readonly resolve?: ResolveHost;
-  /**
-   * Places that may be reached although they are not public, as `host:port`: `127.0.0.1:8080`, `service.internal:443`. For
-   * tests and internal services. They must be in `allow` too.
-   */
+  /** Private places that may be reached all the same (`host:port`), for tests and internal services. `allow` them too. */
   readonly allowPrivate?: readonly string[];
   /** Certificates (PEM) of internal services, to trust besides the usual ones. */
   readonly ca?: string;
 }
 
-/**
- * All addresses of a host. May be slow; what it throws fails the request. It is asked once for each connection, and only
- * what it says is connected to.
- */
+/** All addresses of a host. May be slow; a throw fails the request. Asked once per connection, which goes only to these. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>;
 
 const egressOptionsNames = namesOf<EgressOptions>()("allow inject methods limits onDecision resolve allowPrivate ca");
@@ -53,8 +47,8 @@ export interface PolicedEgress extends Egress {
 const MAX_METHOD_CHARS = 20;
 
 /**
- * The one way out to the network. Every request is decided here, on the host: by the rules, by what the name resolves to
- * (once; private addresses are refused, and only what was checked is connected to), and again for each redirect.
+ * The one way out to the network. Every request, and each redirect, is decided here on the host: by the rules, and by what the
+ * name resolves to (once; private addresses are refused, and only what was checked is connected to).
  * @throws PerdureError `bad_config` for rules, limits or headers that cannot work
  */
 export function createEgress(options: EgressOptions): PolicedEgress {

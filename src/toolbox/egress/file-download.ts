@@ -25,10 +25,10 @@ export type LoadFile = (file: { url: URL; abortSignal?: AbortSignal }) => Promis
 }>;
 
 /**
- * For `experimental_download` of the AI SDK's `streamText` and its like: loads the files of messages whose addresses somebody
- * else has written. It reaches public addresses only, by what their names resolve to, and checks redirects anew.
- * @throws PerdureError `bad_config` for rules that are none. What it returns rejects as `createGuardedFetch` does, and with
- * `limit` for files that are too large.
+ * For `experimental_download` of the AI SDK: loads files whose addresses somebody else wrote. It reaches public addresses only,
+ * by what their names resolve to, and checks redirects anew.
+ * @throws PerdureError `bad_config` for invalid rules. The function rejects as `createGuardedFetch` does, and with `limit` for
+ *   files that are too large.
  */
 export function createFileDownload(options: FileDownloadOptions = {}): DownloadFunction {
   const load = fileLoader(options);

@@ -24,11 +24,10 @@ const guardedFetchOptionsNames = namesOf<GuardedFetchOptions>()(
 export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 /**
- * A `fetch` for the app's own clients of servers that somebody else has named, such as MCP servers. It reaches public
- * addresses only, connects to what it has checked, and checks redirects anew. Bodies are streams, so server-sent events
- * work.
- * @throws PerdureError `bad_config` for rules that are none. The function rejects with `not_allowed`, `bad_input`,
- * `call_failed` or `timeout`, or with the reason of the signal.
+ * A `fetch` for servers that somebody else named, such as MCP servers. It reaches public addresses only, connects to what it
+ * checked, and checks redirects anew. Bodies are streams, so server-sent events work.
+ * @throws PerdureError `bad_config` for invalid rules. The function rejects with `not_allowed`, `bad_input`, `call_failed` or
+ *   `timeout`, or with the reason of the signal.
  */
 export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   refuseUnknown(options, guardedFetchOptionsNames, "createGuardedFetch()");

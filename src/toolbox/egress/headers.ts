@@ -27,8 +27,7 @@ interface HeaderPolicy {
 }
 
 /**
- * The headers of a guest that go out, by lower-case names. Those of the connection and of the host are left out without a
- * word.
+ * A guest's headers that go out, by lower-case name. Those of the connection and the host are silently left out.
  * @throws PerdureError `bad_input` for names or values that could end the header, `limit` for too many
  */
 export function guestHeaders(given: Readonly<Record<string, string>>, policy: HeaderPolicy): Record<string, string> {

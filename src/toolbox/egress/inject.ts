@@ -7,10 +7,7 @@ import type { Target } from "./target.ts";
 export interface Injection {
   /** A rule. Without a scheme it means https alone: keys do not go out in the clear by accident. */
   readonly to: string;
-  /**
-   * Replace the guest's headers of the same names. A function is asked for each request; it may be slow, and the request
-   * fails if it throws.
-   */
+  /** Replace the guest's headers of the same names. A function is asked per request; may be slow; a throw fails the request. */
   readonly headers:
     | Readonly<Record<string, string>>
     | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>);

@@ -15,8 +15,8 @@ const redirects = new Set([301, 302, 303, 307, 308]);
 const bodyHeaders = ["content-type", "content-encoding", "content-language", "content-location"];
 
 /**
- * Where a response sends the request, or `undefined` when it is the answer. As browsers do it: 303, and 301 and 302 after
- * a POST, go on as GET without the body; `authorization` and `cookie` stay behind when the origin changes.
+ * Where a response redirects to, or `undefined`. As in browsers: 303, and 301 and 302 after a POST, go on as GET without the
+ * body; `authorization` and `cookie` stay behind when the origin changes.
  * @throws PerdureError `not_allowed` for a place that no request can go to
  */
 export function nextHop(hop: Hop, status: number, location: string | undefined): Hop | undefined {

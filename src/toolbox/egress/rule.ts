@@ -23,8 +23,8 @@ const shapes =
   "`api.example.com`, `api.example.com:8443`, `*.example.com`, `https://api.example.com` or `https://api.example.com/v1/`";
 
 /**
- * Reads a rule: a host with the ports 80 and 443, a host with one port, all names below a host (`*.example.com`, which
- * does not mean `example.com`), or the beginning of a URL. There is no rule that means everything.
+ * Reads a rule: a host (ports 80 and 443), a host with one port, all names below a host (`*.example.com`, without `example.com`
+ * itself), or the beginning of a URL. No rule means everything.
  * @throws PerdureError `bad_config` that says what is wrong with it
  */
 export function parseRule(text: string): EgressRule {
@@ -86,10 +86,7 @@ export function matchRule(rules: readonly EgressRule[], target: Target): EgressR
   });
 }
 
-/**
- * The first rule that lets a tunnel through. What goes through one cannot be seen, so a rule with a path, which could not
- * be kept, opens none.
- */
+/** The first rule that lets a tunnel through. A tunnel's content is unseen, so a rule with a path opens none. */
 export function matchTunnel(rules: readonly EgressRule[], host: string, port: number): EgressRule | undefined {
   return rules.find((rule) => {
     const usual = rule.scheme === undefined ? [80, 443] : rule.scheme === "https" ? [443] : [80];

@@ -16,10 +16,9 @@ export type UrlVerdict =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Whether a URL that somebody else wrote can be a public one, by its text alone: scheme, user name, private addresses in
- * any spelling, names of the own network. What a public name leads to is only known when it is resolved:
- * `createGuardedFetch` and `createEgress` look at that too.
- * @throws PerdureError `bad_config` for an `allowPrivate` that is none
+ * Whether a URL that somebody else wrote can be public, by its text alone: scheme, user name, private addresses in any spelling,
+ * local names. `createGuardedFetch` and `createEgress` also check what the name resolves to.
+ * @throws PerdureError `bad_config` for an invalid `allowPrivate`
  */
 export function guardUrl(url: string | URL, options: UrlGuardOptions = {}): UrlVerdict {
   const target = parseTarget(String(url));

@@ -107,9 +107,9 @@ const loadSchema = jsonSchema<LoadExtensionInput>({
 export interface ExtensionToolsOptions {
   readonly manager: ExtensionManager;
   /**
-   * When a person is asked before an extension is loaded. `changes` (the default): for each source and manifest that is not
-   * loaded already. `permissions`: only when it asks for more than somebody has agreed to under its name; what its tools say
-   * to the model is not looked at. `never`: the model loads what it likes.
+   * When a person is asked before an extension loads. `changes` (default): for each source and manifest not loaded already.
+   * `permissions`: only when it asks for more than was agreed to under its name; what its tools tell the model is not checked.
+   * `never`: the model loads what it likes.
    */
   readonly approval?: "changes" | "permissions" | "never";
 }
@@ -118,9 +118,8 @@ const optionNames = namesOf<ExtensionToolsOptions>()("manager approval");
 const APPROVALS: readonly unknown[] = ["changes", "permissions", "never"];
 
 /**
- * Tools by which the model writes extensions for itself. A person is asked before one is loaded, and is shown the source,
- * what it asks for, and what it would say in the prompts of all conversations. Wrong input is answered with a text that
- * says what to change.
+ * Tools with which the model writes its own extensions. Before one loads, a person sees the source, what it asks for, and what it
+ * would say in the prompts of all conversations. Wrong input is answered with a text that says what to change.
  * @throws PerdureError `bad_config`
  */
 export function createExtensionTools(options: ExtensionToolsOptions): ExtensionTools {

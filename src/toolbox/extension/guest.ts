@@ -36,8 +36,8 @@ export interface Described {
 }
 
 /**
- * The program of a guest. Everything in it belongs to the extension: nothing here protects the host, which checks each
- * call again. The source stands first, so that lines of its errors are those of the source.
+ * A guest's program. All of it belongs to the extension: the host checks each call again. The source stands first, so that error
+ * lines match it.
  */
 export function guestProgram(source: string, functions: readonly string[]): string {
   const expression = source

@@ -55,10 +55,7 @@ interface HookOptions {
   keepAwake<T>(work: Promise<T>): Promise<T>;
 }
 
-/**
- * Tells extensions of what happens in a turn, one after the other in load order. What they do wrong is reported and
- * changes nothing. Where no extension listens, nothing is spent.
- */
+/** Tells extensions of what happens in a turn, in load order. Their failures are reported only. Free if nobody listens. */
 export class ExtensionHooks {
   readonly #options: HookOptions;
   #chunks: Json[] = [];
@@ -196,10 +193,7 @@ export class ExtensionHooks {
   }
 }
 
-/**
- * The system prompt as a `beforeTurn` wants it. What was loaded takes nothing of it away: its words stand behind, marked and
- * bounded.
- */
+/** The system prompt as a `beforeTurn` wants it. Loaded code takes nothing away: its words are appended, marked and bounded. */
 function systemAfter({ name, from }: Listener, before: string, wanted: string): string {
   if (from === "code") return wanted;
   const shown = cutText(before, MAX_TEXT_BYTES);

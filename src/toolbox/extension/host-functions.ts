@@ -80,10 +80,7 @@ export function functionsFor({ permissions = {} }: ExtensionManifest, bridge: Ex
   return given.flatMap(([name, has]) => (has ? [name] : []));
 }
 
-/**
- * The functions for a guest. Each call looks at the permissions again, and checks its arguments as if they came from
- * the network. Errors are for the extension to read.
- */
+/** A guest's functions. Each call checks permissions again, and arguments like network input. Errors are for the extension. */
 export function bridgeFunctions(
   names: readonly BridgeFunction[],
   options: BridgeOptions,

@@ -94,9 +94,8 @@ function checkLoader(loader: unknown): void {
 const RESERVED = ["load_extension", "list_extensions", "unload_extension"];
 
 /**
- * Keeps the extensions of an agent: code that brings tools and hooks, written by the app, by people or by the model. Each
- * runs in a sandbox of its own and can touch nothing but what its permissions name. What is loaded is stored, and is
- * there again after a restart; its sandbox is made when it is first used.
+ * Keeps an agent's extensions: tools and hooks written by the app, by people or by the model. Each runs in its own sandbox and
+ * can touch only what its permissions name. What is loaded is stored and survives restarts; its sandbox is made at first use.
  */
 export class ExtensionManager {
   readonly #options: ExtensionManagerOptions;
@@ -127,8 +126,7 @@ export class ExtensionManager {
   }
 
   /**
-   * Loads an extension, or puts a newer one in the place of one of the same name. Stored before it resolves. If it
-   * fails, what was there stays.
+   * Loads an extension, replacing one of the same name. Stored before it resolves; on failure, what was there stays.
    * @throws PerdureError `bad_input` (what is wrong with manifest or source), `conflict` (a name is taken), `limit`
    */
   async load(manifest: ExtensionManifest, source: string, options: LoadExtensionOptions = {}): Promise<ExtensionInfo> {
@@ -165,8 +163,8 @@ export class ExtensionManager {
   }
 
   /**
-   * What somebody should see before {@link ExtensionManager.load}: its source runs once, without any permission, to say
-   * what it brings. With `asShown`, `load` takes it as it was shown, and nothing else.
+   * What to show before {@link ExtensionManager.load}: the source runs once, without permissions, to say what it brings. With
+   * `asShown`, `load` accepts exactly that.
    * @throws PerdureError as `load` does
    */
   async preview(manifest: ExtensionManifest, source: string): Promise<ExtensionPreview> {
@@ -210,8 +208,8 @@ export class ExtensionManager {
   }
 
   /**
-   * What the app declares, in this order, before all that is loaded. Cheap when nothing has changed. One that cannot be
-   * used is reported to `failed` and left out.
+   * What the app declares, in order, before all that is loaded. Cheap if unchanged. Unusable ones go to `failed` and are left
+   * out.
    */
   async declare(declared: readonly ExtensionDeclaration[]): Promise<void> {
     await this.#order.run(async () => {
@@ -257,7 +255,7 @@ export class ExtensionManager {
   }
 
   /**
-   * The tools of all extensions, by `<extension>_<tool>`. Those whose names are taken by now are left out.
+   * The tools of all extensions, by `<extension>_<tool>`, without those whose names are taken by now.
    * @param reserved names that are taken where these tools go. Default: the option `reserved`
    */
   getTools(reserved: Iterable<string> = this.#options.reserved?.() ?? []): ToolSet {

@@ -4,9 +4,9 @@ const EVERY = "(all)";
 const OWN = "(own)";
 
 /**
- * What is asked for in a manifest, one line for each thing. Somebody who has agreed to these lines has agreed to every
- * manifest that asks for none but these. Hooks are among them: they see what others' tools get, and `beforeTurn` has
- * a say in what the model is told. So are context blocks of its own: they stand in every prompt.
+ * What a manifest asks for, one line each. Who agreed to these lines agreed to every manifest that asks for nothing else. Hooks
+ * count, since they see what others' tools get and `beforeTurn` has a say in the prompt; so do own context blocks, which stand in
+ * every prompt.
  */
 export function wishesOf({
   permissions = {},

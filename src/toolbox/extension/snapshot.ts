@@ -3,10 +3,7 @@ import { isRecord } from "../../base/json.ts";
 import type { Json } from "../sandbox/sandbox.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
 
-/*
- * What extensions are told of what happens: JSON, and no more of it than a hook can look at in its time. The types are
- * the least that is read, so that what the engine tells its own hooks fits.
- */
+/* What extensions are told: JSON a hook can read in its time. Types name only what is read, so what the engine has fits. */
 
 /** What the engine tells of a turn before it begins. */
 export interface TurnFacts {

@@ -167,8 +167,8 @@ export interface VmOptions {
 }
 
 /**
- * The guest of an extension, with the functions and the network that its permissions allow. They work only while
- * `isCurrent` says that it is the one that is loaded, and not before its source has run.
+ * An extension's guest, with the functions and network that its permissions allow: only while `isCurrent`, and not before its
+ * source has run.
  */
 export function makeVm(
   options: VmOptions,

@@ -3,8 +3,8 @@ import { isRecord } from "../../base/json.ts";
 /** Schemas come from servers: one that refers to itself, or nests without end, must not either. */
 const MAX_DEPTH = 64;
 /**
- * How much is looked at: schemas, fields, items, choices, and texts by their length. What is behind is the server's to
- * check. Whoever writes both the schema and the value must not make this take long.
+ * How much is checked: schemas, fields, items, choices, text by length. The server checks the rest. A stranger who writes both
+ * schema and value must not make this slow.
  */
 const MAX_WORK = 50_000;
 /** Characters of a text that cost as much as one field. */
@@ -15,11 +15,10 @@ const MAX_CHOICES_SHOWN = 20;
 const MAX_TYPES = 16;
 
 /**
- * Looks whether a JSON value fits a JSON schema of a stranger, and says in one sentence what is wrong. It knows types,
- * required and unknown fields, choices, bounds and combinations; keywords that it does not know pass, because whoever
- * wrote the schema checks again. Patterns and formats are not tried: a pattern from outside can take for ever. Libraries
- * try them, or make code of the schema, and bound no work; so this is ours. Never
- * throws, runs no code made from the schema, and gives up (passing) on schemas without end.
+ * Checks a JSON value against a stranger's JSON schema, and says in one sentence what is wrong. Knows types, required and unknown
+ * fields, choices, bounds and combinations; unknown keywords pass, because the schema's author checks again. Patterns and formats
+ * are not tried: a foreign pattern can take forever. Libraries try them, or compile the schema, and bound no work; so this is
+ * ours. Never throws, runs no code made from the schema, and gives up (passing) on endless schemas.
  * @returns what is wrong, or undefined
  */
 export function checkSchema(schema: unknown, value: unknown, what = "the input"): string | undefined {

@@ -55,8 +55,8 @@ interface Waiting<POST, KIND> {
 }
 
 /**
- * The lanes of one sandbox. Only lanes that compute count against `max`: a guest that waits for a tool which needs
- * a lane itself would otherwise wait for itself. Lanes of different kinds do not stand in for each other.
+ * One sandbox's lanes. Only those that compute count against `max`: a guest that waits for a tool which needs a lane would wait
+ * for itself. Kinds are not interchangeable.
  */
 export class LanePool<POST, KIND extends string | undefined = undefined> {
   readonly #options: PoolOptions<POST, KIND>;

@@ -24,10 +24,7 @@ type Node =
   | { readonly type: "directory"; mtimeMs: number; mode: number }
   | { readonly type: "symlink"; readonly target: string; mtimeMs: number; mode: number };
 
-/**
- * Files in memory, for guests that need a place and no workspace: scratch, tests, what a script reads and what it
- * leaves. Holds no more than it was told to.
- */
+/** Bounded files in memory, for guests that need a place and no workspace: scratch, tests, a script's input and output. */
 export class MemoryFiles implements SandboxFiles {
   /** By their paths, which lead through no links. */
   readonly #nodes = new Map<string, Node>([[ROOT, directory()]]);

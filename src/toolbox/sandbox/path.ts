@@ -9,8 +9,7 @@ export const MAX_HOPS = 40;
 export const ROOT = "/";
 
 /**
- * A path as workspaces keep it: absolute, without `.`, `..`, empty parts or a slash at its end. One that does not begin
- * with `/` is meant from the root, or from `from`.
+ * A path as workspaces keep it: absolute, without `.`, `..`, empty parts or a final slash. A relative one starts at `from`.
  * @throws PerdureError `EINVAL` (no text, NUL, broken characters, above the root), `ENAMETOOLONG`
  */
 export function normalizePath(path: string, from: string = ROOT): string {

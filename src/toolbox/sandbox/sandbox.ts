@@ -1,7 +1,4 @@
-/**
- * The one interface that every tier implements. Nothing here imports an engine: who runs code, and where, is the
- * affair of the implementation.
- */
+/** The interface that every tier implements. It imports no engine: who runs code, and where, is up to the implementation. */
 
 /** What crosses the border between the host and the code that it runs. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -42,8 +39,8 @@ export interface HostCall {
 }
 
 /**
- * A function that the guest may call. What it throws becomes an error of the guest, with its message and never its
- * stack. It must check its arguments as if they came from the network.
+ * A function that the guest may call. The guest sees its error's message, not its stack. Arguments are as untrusted as network
+ * input.
  */
 export type HostFunction = (
   args: Json,
@@ -66,8 +63,8 @@ export interface FileStat {
 }
 
 /**
- * The files that a guest sees, as absolute paths with `/`. `Workspace` is one. Rejects with a `PerdureError` whose
- * message begins with a POSIX name where there is one (`ENOENT: …`, `EISDIR: …`, `EROFS: …`).
+ * A guest's files, by absolute paths with `/`; `Workspace` is one. Rejects with a `PerdureError` whose message begins with a
+ * POSIX name where there is one (`ENOENT: …`, `EISDIR: …`, `EROFS: …`).
  */
 export interface SandboxFiles {
   readFileBytes(path: string): Promise<Uint8Array>;
@@ -222,8 +219,8 @@ export interface Sandbox {
     request: Omit<RunRequest, "code" | "language">,
   ): Promise<RunResult>;
   /**
-   * Runs `code` (which returns an object) once and keeps it. What it returned is `value`: functions are listed as the
-   * string `"function"`, by their dotted names.
+   * Runs `code` (which returns an object) once and keeps it. `value` is what it returned, with functions as `"function"` by
+   * dotted name.
    */
   open?(request: RunRequest): Promise<{ readonly session: SandboxSession; readonly result: RunResult }>;
   /** Ends everything. Later runs fail as `crashed`. */

@@ -23,10 +23,9 @@ interface Line {
 }
 
 /**
- * Reads the part of YAML that front matter is written in: `key: value`, quoted texts, blocks (`|` and `>`), lists
- * (`- x` and `[a, b]`) and maps of one level. Everything is a text, as it was written. What else YAML has (anchors,
- * tags, deeper maps, several documents) is refused, never guessed; a YAML library would be another megabyte for everyone
- * who imports an agent, and would have to be kept from just that.
+ * Reads the YAML that front matter uses: `key: value`, quoted texts, blocks (`|` and `>`), lists (`- x` and `[a, b]`) and maps of
+ * one level. Every value is text as written. Other YAML (anchors, tags, deeper maps, several documents) is refused, never
+ * guessed; a YAML library would add a megabyte to every agent and have to be kept from just that.
  * @throws PerdureError `bad_input` that names the line
  */
 export function parseFrontMatter(text: string): FrontMatter {

@@ -17,10 +17,7 @@ export interface SkillManifest {
   readonly skills: readonly { readonly name: string; readonly files: readonly ManifestFile[] }[];
 }
 
-/**
- * Skills that came with the program. `files` holds `SKILL.md` and the resources, each with its encoding.
- * A file of another encoding, or whose base64 is none, makes its skill malformed, as all else that is wrong with it.
- */
+/** Skills that came with the program. `files` holds `SKILL.md` and the resources. A bad encoding makes its skill malformed. */
 export function manifestSource(manifest: SkillManifest): SkillSource {
   const id = idOf(manifest);
   return {

@@ -24,8 +24,8 @@ interface Loaded {
 }
 
 /**
- * The skills of an agent, from several sources. Of two skills with one name the first source's is taken. A source that
- * fails, and a skill that is malformed, is left out with a warning; a source that fails later keeps what it had.
+ * An agent's skills from several sources; of two with one name the first source's wins. Failing sources and malformed skills are
+ * left out with a warning; a source that fails later keeps what it had.
  */
 export class SkillRegistry {
   readonly #sources: readonly SkillSource[];

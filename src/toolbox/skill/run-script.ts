@@ -17,8 +17,8 @@ const MAX_PRINTED = 64_000;
 const MAX_SKILL_FILES = 64 << 20;
 
 /**
- * Runs a script in Bash or Python, which finds `/input.json`, `/context.json`, the skill in `/skill` and a place for its
- * outputs in `/output`; the workspace, if it may see it, in `/workspace`. Never rejects for anything that it does.
+ * Runs a script in Bash or Python, which finds `/input.json`, `/context.json`, the skill in `/skill`, room for outputs in
+ * `/output`, and the workspace, if allowed, in `/workspace`. Never rejects for anything that it does.
  */
 export async function runScript(
   sandbox: BashSandbox,

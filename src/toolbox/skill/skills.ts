@@ -23,8 +23,8 @@ export const skills = {
 };
 
 /**
- * Skills in a directory, one directory for each. Looked at again before every turn, so that edits are seen. Links that
- * lead out of a skill are refused. Needs Node. A directory that is not there makes the source fail, with a warning.
+ * Skills in a directory, one directory each, re-read before every turn. Links that lead out of a skill are refused. Needs Node.
+ * If the directory is missing, the source fails, with a warning.
  */
 function directorySource(path: string): SkillSource {
   const id = `directory ${path}`;

@@ -31,8 +31,8 @@ export type ReadSkillResource =
   | { readonly path: string; readonly mediaType: string; readonly base64: string };
 
 /**
- * The tools by which a model uses skills: `activate_skill`, `read_skill_resource`, and with a runner
- * `run_skill_script`. They look into the registry at each call. Wrong input is answered with a text that says what to do.
+ * Tools to use skills: `activate_skill`, `read_skill_resource`, and with a runner `run_skill_script`. They ask the registry at
+ * each call. Wrong input is answered with a text that says what to do.
  */
 export function createSkillTools(registry: SkillRegistry, runner?: SkillScriptRunner): ToolSet {
   const room = { maxOutputChars: TOOL_OUTPUT, maxOutputLines: MANY_LINES };

@@ -56,9 +56,8 @@ const inputSchema = objectInput<BashToolInput>(["command"], {
 });
 
 /**
- * A tool by which the model runs shell commands on `files`. Writes go straight to them, also those of a command that
- * fails later. A call that a crash cut is not run again. Wrong input is answered with a text that says what to do, as
- * is a missing package.
+ * A tool to run shell commands on `files`. Writes go straight to them, also those of a command that fails later. A call that a
+ * crash cut is not run again. Wrong input, or a missing package, is answered with a text that says what to do.
  */
 export function createBashTool(
   files: SandboxFiles,

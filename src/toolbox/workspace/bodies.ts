@@ -29,10 +29,10 @@ type ContentRef = Pick<FileRow, "hash" | "content">;
 type Held = ContentRef & Pick<FileRow, "size">;
 
 /**
- * What files hold. Small ones stand in the row; others are stored once by their SHA-256 and counted, in the same
- * transactions as the rows that refer to them. Bytes outside of the database have an order that a crash cannot harm: a
- * cell says that they may be there, then they are stored, then the row refers to them and the cell goes; and when the
- * last row goes the cell comes back, then the bytes go, then the cell. So {@link Bodies.sweep} finds all that is left over.
+ * What files hold. Small contents stand in the row; others are stored once by SHA-256 and counted, in the transactions of the
+ * rows that refer to them. Bytes outside the database survive a crash by their order: a cell announces them, they are stored, the
+ * row refers to them and the cell goes; when the last row goes the cell comes back, then bytes and cell go. So
+ * {@link Bodies.sweep} finds all leftovers.
  */
 export class Bodies {
   readonly #host: BodyHost;
@@ -53,8 +53,8 @@ export class Bodies {
   }
 
   /**
-   * Makes bytes ready. Small ones at once: so a small write is committed before its method returns. Whoever has prepared
-   * says afterwards that it is {@link Bodies.done}.
+   * Makes bytes ready; small ones at once, so a small write is committed before its method returns. Call {@link Bodies.done}
+   * afterwards.
    * @param inlineLimit larger ones go outside of the database
    */
   prepare(bytes: Uint8Array, inlineLimit: number): Content | Promise<Content> {

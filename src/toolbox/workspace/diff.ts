@@ -9,8 +9,8 @@ const CONTEXT = 3;
 type Edit = readonly [kind: " " | "-" | "+", line: string];
 
 /**
- * What changes from `before` to `after`, as a unified diff with three lines around each change. Empty when nothing does.
- * Not by jsdiff: where texts differ too much for it, it gives nothing, and without that bound it may take for ever.
+ * A unified diff with three lines of context; empty when nothing changes. Not jsdiff: on texts that differ too much it gives
+ * nothing, and without that bound it may take forever.
  * @throws PerdureError `EFBIG` when one of them has more than 10,000 lines
  */
 export function unifiedDiff(before: string, after: string, names: { readonly a: string; readonly b: string }): string {
@@ -49,8 +49,8 @@ function editsBetween(a: readonly string[], b: readonly string[]): Edit[] {
 }
 
 /**
- * The fewest lines to take away and to add. Walks diagonals: `reach[k]` is how far into `a` one comes on diagonal k with so
- * many edits. Undefined when more than {@link MAX_EDITS} are needed: the work grows with their square.
+ * The fewest lines to remove and add. `reach[k]` is how far into `a` diagonal k gets with so many edits. Undefined beyond
+ * {@link MAX_EDITS}: the work grows with their square.
  */
 function shortestEdits(a: readonly string[], b: readonly string[]): Edit[] | undefined {
   const most = Math.min(a.length + b.length, MAX_EDITS);

@@ -2,8 +2,8 @@ import type { AgentHost } from "../../port.ts";
 import { filesOf } from "../../media/files.ts";
 
 /**
- * Where pictures and documents that a model has seen are kept, by their SHA-256 in hex. A conversation refers to them by
- * it: so it means the same bytes when the file has changed since. Both methods may be slow and may reject.
+ * Keeps pictures and documents that a model has seen, by SHA-256 in hex, so a conversation still means the same bytes after the
+ * file changed. Both methods may be slow and may reject.
  */
 export interface KeptFiles {
   /** Stores bytes and resolves to their name. */

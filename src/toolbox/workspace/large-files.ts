@@ -5,9 +5,8 @@ import { concat } from "../../base/bytes.ts";
 import { encodeText } from "./text.ts";
 
 /**
- * Where files go that are too large for the agent's database. Names are given by the workspace, begin with what is
- * special to the agent, and always mean the same bytes. Each method may be slow and may reject: then the file operation
- * that needed it rejects, and what was there before stays.
+ * Where files go that are too large for the database. The workspace gives names, which begin with the agent's own and always mean
+ * the same bytes. Methods may be slow and may reject: then the file operation rejects, and what was there stays.
  */
 export interface LargeFiles {
   /** Resolves when the bytes are safe. The same name may be put again, with the same bytes. */
@@ -57,8 +56,8 @@ export function directoryFiles(directory: string): LargeFiles {
 const PREFIX = "workspace-blob:";
 
 /**
- * Large files among the agent's own blobs. Those are named by their content, also when they belong to messages: so the
- * name goes in front of the bytes, and nobody's deletion takes away another's.
+ * Large files among the agent's blobs. Those are named by content, so the file's name goes in front of the bytes: no deletion
+ * hits another's.
  */
 export function blobFiles(host: Pick<AgentHost, "sql" | "tx" | "blobs">): LargeFiles {
   return {

@@ -26,9 +26,8 @@ interface Glob extends Matcher {
 }
 
 /**
- * A regular expression that is safe to take from anybody: RE2 matches it in one walk over the text, so no pattern can take
- * long. That is why there is no lookahead, no lookbehind and no `\1`. It is written as in JavaScript; `(?i)` may stand at
- * the beginning.
+ * A regular expression that is safe from anybody: RE2 matches in one walk, so no pattern is slow; hence no lookahead, lookbehind
+ * or `\1`. Written as in JavaScript; `(?i)` may stand first.
  * @throws PerdureError `bad_input` or `limit`, in words for whoever wrote the pattern
  */
 export async function compilePattern(
@@ -49,10 +48,9 @@ export async function compileText(text: string, options: { readonly ignoreCase?:
 }
 
 /**
- * Reads a glob for whole absolute paths: `*` and `?` for characters of a name, `**` for any directories, `[a-z]`, `[!a-z]`,
- * `{a,b}`. Files whose names begin with a dot are meant, too. One that does not begin with `/` is meant from the root.
- * Not by picomatch: it makes a regular expression that goes back in a path, so a glob such as `*a*a*a*a*b` may take for
- * ever; this uses the engine of `grep`, which never does.
+ * Reads a glob for whole absolute paths: `*` and `?` within a name, `**` for any directories, `[a-z]`, `[!a-z]`, `{a,b}`. Matches
+ * dotfiles too. A relative one starts at the root. Not picomatch: its regular expressions backtrack, so `*a*a*a*a*b` may take
+ * forever; the engine of `grep` never does.
  * @throws PerdureError `bad_input`
  */
 export async function compileGlob(glob: string): Promise<Glob> {

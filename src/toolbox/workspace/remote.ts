@@ -6,8 +6,8 @@ import type { WorkspaceFiles } from "./types.ts";
 const MAX_TRIES = 20;
 
 /**
- * Asks another agent, or anything else, to do something with its files; `callWorkspace` is the other side. Rejects as that
- * does. Only plain data goes and comes: texts, numbers, bytes, lists and objects of them.
+ * Asks another agent, or anything else, to work on its files; `callWorkspace` is the other side. Rejects as that does. Only plain
+ * data crosses: texts, numbers, bytes, lists and objects of them.
  */
 export type WorkspaceCall = (operation: string, args: readonly unknown[]) => Promise<unknown>;
 
@@ -17,10 +17,7 @@ type Passed = Exclude<WorkspaceOperation, "swapFile">;
 /** The methods that only pass on: the static block below defines them. */
 export interface RemoteWorkspace extends Pick<WorkspaceFiles, Passed> {} // oxlint-disable-line typescript/no-unsafe-declaration-merging
 
-/**
- * The files of somebody else, with all methods of a workspace but points: a child that works in its parent's files has
- * one. Every method is a call.
- */
+/** Somebody else's files, as a child has its parent's: all methods of a workspace but points. Every method is a call. */
 export class RemoteWorkspace extends ByteFiles implements WorkspaceFiles {
   readonly #call: WorkspaceCall;
 
@@ -58,9 +55,9 @@ export function sharedWorkspace(call: WorkspaceCall): RemoteWorkspace {
 }
 
 /**
- * A real directory of this machine as a workspace, with its path as the root. Nothing outside of it can be reached: what
- * symlinks lead out is refused, and writing never goes through a symlink. There are no points. On hosts with Node, which is
- * loaded at first use. Other programs that change the directory at the same time are not kept out.
+ * A real directory as a workspace, with its path as the root. Nothing outside can be reached: symlinks that lead out are refused,
+ * and writes never follow symlinks. No points. Needs Node, loaded at first use. Other programs that change the directory are not
+ * kept out.
  */
 export function localWorkspace(directory: string, options: { readonly readOnly?: boolean } = {}): RemoteWorkspace {
   let opened: Promise<WorkspaceFiles> | undefined;

@@ -35,8 +35,8 @@ export function versionOf({ versions }: Realm, point: string | number): number {
 }
 
 /**
- * Makes the tree what it was at a point, in the caller's transaction. What it was before becomes a point first: so no row
- * of now is lost, and all rows change their places in two statements, however many there are.
+ * Restores the tree to a point, in the caller's transaction. The present becomes a point first, so no current row is lost, and
+ * all rows move in two statements, however many there are.
  */
 export function restoreTo(realm: Realm, version: number): RestoreResult {
   const { host, ns, versions, bodies } = realm;

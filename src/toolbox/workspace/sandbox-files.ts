@@ -23,9 +23,8 @@ const methods = [
 ];
 
 /**
- * Any storage as the files of a sandbox. One that has all methods is used as it is. Of others, what is missing is made
- * of what is there: renaming copies, symlinks are refused (`EPERM`), modes and times are not kept, and files that are no
- * text can only be written where there is a `writeFileBytes`.
+ * Any storage as a sandbox's files; a complete one is used as it is. Otherwise what is missing is emulated: renaming copies,
+ * symlinks are refused (`EPERM`), modes and times are lost, and binary files need `writeFileBytes`.
  */
 export function toSandboxFiles(storage: MinimalFiles): SandboxFiles {
   if (hasAll(storage)) return storage;

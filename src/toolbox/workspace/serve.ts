@@ -41,9 +41,8 @@ export type WorkspaceOperation = keyof typeof operations;
 export const operationNames = Object.keys(operations) as WorkspaceOperation[];
 
 /**
- * Does on a workspace what somebody else asks for, such as a child of the agent: checks the name, the arguments and that it
- * may. Rejects with PerdureError `bad_input` for what is no operation, `read_only` (`EROFS: …`) for what it may not do, and
- * as the workspace does.
+ * Does on a workspace what somebody else, such as a child, asks for, after checking name, arguments and permission. Rejects with
+ * PerdureError `bad_input` for no operation, `read_only` (`EROFS: …`), and as the workspace does.
  */
 export async function callWorkspace(
   workspace: WorkspaceLike | WorkspaceFiles,

@@ -1,10 +1,7 @@
 /** As many as are sorted, or merged, before others have their turn. */
 const PIECE = 5_000;
 
-/**
- * Sorts a list of any length, in pieces between which others have their turn. What is alike stays in its order.
- * @param breathe is awaited between the pieces.
- */
+/** Stable sort of a list of any length, in pieces; `breathe` is awaited in between, so that others have their turn. */
 export async function sortInPieces<T>(
   list: readonly T[],
   compare: (a: T, b: T) => number,

@@ -55,9 +55,8 @@ interface TreeGround {
 }
 
 /**
- * The entries of one namespace and what can be done to them, each as one transaction. A change to an entry that a point
- * needs ends it with the version of the change and puts the new one beside it; otherwise the row is written over. Paths
- * are normalised already.
+ * One namespace's entries and their operations, each one transaction. Changing an entry that a point needs ends it at that
+ * version and adds the new one; otherwise the row is overwritten. Paths are normalised already.
  */
 export class Tree {
   readonly #on: TreeGround;

@@ -16,10 +16,7 @@ export interface PageOptions {
   readonly offset?: number;
 }
 
-/**
- * The least that can stand in for a workspace, such as the files of another agent or of an own storage. A missing file is
- * `null`, or rejects with an error that begins with `ENOENT`.
- */
+/** The least that can stand in for a workspace. A missing file is `null`, or rejects with an error that begins with `ENOENT`. */
 export interface WorkspaceLike {
   readFile(path: string): Promise<string | null>;
   readFileBytes(path: string): Promise<Uint8Array | null>;
@@ -32,8 +29,8 @@ export interface WorkspaceLike {
 }
 
 /**
- * All that can be done with the files of a workspace. Paths are absolute; what does not begin with `/` is meant from the
- * root. Methods reject with a `PerdureError` whose message begins with a POSIX name where there is one (`ENOENT: …`).
+ * All operations on a workspace's files. Relative paths start at the root. Methods reject with a `PerdureError` whose message
+ * begins with a POSIX name where there is one (`ENOENT: …`).
  */
 export interface WorkspaceFiles extends SandboxFiles, WorkspaceLike {
   /** The text of a file; null when there is none. Rejects (`EINVAL`) for what is no UTF-8, `EISDIR` for a directory. */

@@ -34,9 +34,8 @@ const GLOB_BREATH_MS = 10;
 const MAX_TRIES = 20;
 
 /**
- * Files of an agent, in its own database: they are there after a restart, each write is one commit, and points tie states
- * of the whole tree to messages. Making one costs nothing: no query, no write. A change is committed when its method
- * resolves; small writes before it returns.
+ * An agent's files, in its own database: they survive restarts, each write is one commit, and points, which cost nothing to make,
+ * tie states of the whole tree to messages. A change is committed when its method resolves; small writes before it returns.
  */
 export class Workspace extends ByteFiles implements WorkspaceFiles {
   readonly #host: AgentHost;
@@ -101,9 +100,8 @@ export class Workspace extends ByteFiles implements WorkspaceFiles {
   }
 
   /**
-   * Changes a text in one go: nobody else's change comes between reading and writing. `change` gets the text, or null when
-   * there is no file; null leaves it as it is. It may be called again when others were quicker, so it must do nothing else.
-   * What it throws is thrown.
+   * Changes a text atomically. `change` gets the text, or null without a file; returning null leaves it. It may run again when
+   * others were quicker, so it must do nothing else. What it throws is thrown.
    */
   async updateFile(path: string, change: (text: string | null) => string | null): Promise<void> {
     await this.#update(path, (old) => {
@@ -211,8 +209,8 @@ export class Workspace extends ByteFiles implements WorkspaceFiles {
   }
 
   /**
-   * Ties the state of now to a message, in the caller's transaction. Costs the same however many files there are, and
-   * writes nothing as long as there never was one.
+   * Ties the current state to a message, in the caller's transaction. Cost does not grow with the files; writes nothing if there
+   * never was one.
    * @throws PerdureError `bad_input` for what cannot be the id of a message
    */
   mark(messageId: string): void {
@@ -236,8 +234,8 @@ export class Workspace extends ByteFiles implements WorkspaceFiles {
   }
 
   /**
-   * Makes all files what they were when a message was marked, in one transaction (the caller's, if there is one). Version 0
-   * is the empty workspace. The state before becomes a point itself, so this can be undone.
+   * Restores all files to when a message was marked, in one transaction (the caller's, if any). Version 0 is the empty workspace.
+   * The state before becomes a point, so this can be undone.
    * @throws PerdureError `not_found` when there is no such point
    */
   restore(point: string | number): RestoreResult {

@@ -15,8 +15,8 @@ export interface FetchToolRules extends Omit<EgressOptions, "methods"> {
   /** Names of headers that the model may set. Default: `accept` and `accept-language`. */
   readonly headers?: readonly string[];
   /**
-   * Keeps a text that is too long to be shown, and resolves to where it is, as the model can read it (a path in the
-   * workspace). May be slow; when it rejects, the model is told that nothing was kept.
+   * Keeps a text that is too long to show; resolves to where the model can read it. May be slow; on rejection the model is told
+   * that nothing was kept.
    */
   readonly spill?: (name: string, text: string) => Promise<string>;
 }
@@ -92,8 +92,8 @@ const textual =
 const SNIFF_BYTES = 1_024;
 
 /**
- * Tools with which the model reads the web: `fetch_url` with the rules of `allow`, and a `fetch_<name>` for each entry of
- * `named`. Nothing can be fetched that no rule names. They only read, so a call that a crash cut runs again.
+ * Tools to read the web: `fetch_url` with the rules of `allow`, and `fetch_<name>` for each entry of `named`; nothing else can be
+ * fetched. They only read, so a call that a crash cut runs again.
  * @throws PerdureError `bad_config` for rules, limits or names that cannot work
  */
 export function createFetchTools(options: FetchToolsOptions): Record<string, Tool<FetchInput, FetchOutput>> {
@@ -240,10 +240,7 @@ function markUntrusted(text: string, from: string): string {
   return `<untrusted-content from="${from.replace(/["<>&]/g, encodeURIComponent)}">\n${inner}\n</untrusted-content>`;
 }
 
-/**
- * Makes text of a body, in pieces between which others have their turn. HTML becomes Markdown unless `raw`; other texts stay as they are.
- * @returns `undefined` for what is no text
- */
+/** A body's text, made in pieces between which others run; undefined if it is none. HTML becomes Markdown unless `raw`. */
 async function readContent(
   body: Uint8Array,
   contentType: string,

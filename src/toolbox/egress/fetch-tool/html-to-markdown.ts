@@ -59,10 +59,10 @@ for (const name of ["nbsp", "ensp", "emsp", "thinsp"]) named.set(name, " ");
 for (const name of ["shy", "zwnj", "zwj"]) named.set(name, "");
 
 /**
- * The readable part of a page as Markdown: headings, paragraphs, lists, links, tables, code. Scripts, styles, controls and
- * what readers cannot see are left out; so are menus and footers, and all around the main part when the page marks one.
- * Takes any text, never rejects, and takes time and room in proportion to its length. That is why it is no library:
- * turndown needs a DOM of the whole page in one step, and a page that nests deeply overflows its stack.
+ * The readable part of a page as Markdown: headings, paragraphs, lists, links, tables, code. Scripts, styles, controls and hidden
+ * parts are left out; so are menus and footers, and all around the main part when the page marks one. Takes any text, never
+ * rejects, and costs time and room in proportion to its length. Hence no library: turndown needs a DOM of the whole page in one
+ * step, and deep nesting overflows its stack.
  * @param breathe is awaited every few milliseconds, so that others have their turn. Default: a timer.
  */
 export async function htmlToMarkdown(

@@ -12,10 +12,7 @@ const tagStart = /<(\/?)([a-z][a-z0-9:-]{0,63})/iy;
 const attribute = /[\s/]*(=[^\s/>=]*|[^\s/>=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?/y;
 const tagEnd = /[\s/]*>/y;
 
-/**
- * Reads HTML piece by piece, as forgiving as browsers. Every character is looked at a bounded number of times, whatever
- * the text is. What is no markup is text.
- */
+/** Reads HTML piece by piece, as forgiving as browsers. Looks at each character a bounded number of times; the rest is text. */
 export function* htmlTokens(html: string): Generator<HtmlToken> {
   let at = 0;
   while (at < html.length) {

@@ -28,8 +28,8 @@ const httpAgent = new HttpAgent({ keepAlive: false });
 const httpsAgent = new HttpsAgent({ keepAlive: false, maxCachedSessions: 0 });
 
 /**
- * Sends a request and resolves to its response with the body still to be read. The name stays in `Host`, in the TLS
- * handshake and in the check of the certificate; the connection goes to the pinned addresses alone.
+ * Sends a request; resolves to its response, body unread. `Host`, TLS and the certificate check use the name; the connection goes
+ * to the pinned addresses only.
  * @throws PerdureError `call_failed`, `timeout`; the signal's reason when it aborts
  */
 export function exchange(wanted: Exchange): Promise<IncomingMessage> {

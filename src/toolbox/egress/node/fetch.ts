@@ -84,8 +84,7 @@ function headersOf(message: IncomingMessage, unpack: Transform | undefined): Rec
 }
 
 /**
- * Reads a body to its end, decompressed. What is too large is given up as soon as that is known: a small body that
- * unfolds into a large one costs no more than the limit.
+ * Reads a body to its end, decompressed. Stops as soon as it is too large, so a decompression bomb costs no more than the limit.
  * @throws PerdureError `limit` over `maxBytes`, `call_failed` for what cannot be decompressed
  */
 async function readBody(message: IncomingMessage, maxBytes: number, unpack?: Transform): Promise<Uint8Array> {

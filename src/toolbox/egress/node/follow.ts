@@ -13,8 +13,7 @@ const ACCEPTED_ENCODINGS = "gzip, br";
 export type RedirectMode = "follow" | "manual" | "error";
 
 /**
- * Sends a request and follows redirects. Each place is decided, resolved and pinned for itself, and gets its own
- * injected headers. Resolves to the answer, and where it came from.
+ * Sends a request and follows redirects. Each hop is decided, resolved and pinned alone, with its own injected headers.
  * @throws PerdureError `not_allowed`, `limit`, `call_failed`, `timeout`; the signal's reason
  */
 export async function follow(

@@ -20,8 +20,8 @@ const MAX_CONNECTIONS = 512;
 const MAX_SOCKET_PATH = 107;
 
 /**
- * A forward proxy on a unix socket. Plain requests (`GET http://host/…`, also `https://`, which the host then speaks) are
- * decided like those of `fetch`, and get the injected headers. `CONNECT` is decided by host and port alone.
+ * A forward proxy on a unix socket. Plain requests (`GET http://host/…`, or `https://`, which the host then speaks) are decided
+ * like `fetch`, with injected headers. `CONNECT` is decided by host and port alone.
  * @throws PerdureError `bad_config` for a path that is too long, `conflict` for one that is taken
  */
 export async function listen(engine: Engine, socketPath: string): Promise<{ close(): Promise<void> }> {

@@ -10,10 +10,7 @@ import { answerPlainly, refusalOf } from "./proxy-answer.ts";
 
 type Endpoint = Pick<Target, "host" | "port">;
 
-/**
- * Answers a CONNECT. What goes through a tunnel is not seen: the host and port are decided, the address is pinned, and
- * bytes and time are counted. Never throws.
- */
+/** Answers a CONNECT. Unseen content: host and port are decided, the address pinned, bytes and time counted. Never throws. */
 export async function openTunnel(
   engine: Engine,
   request: IncomingMessage,

@@ -32,8 +32,8 @@ type ModelOutput = Awaited<ReturnType<NonNullable<Tool["toModelOutput"]>>>;
 type ModelPart = Extract<ModelOutput, { type: "content" }>["value"][number];
 
 /**
- * AI SDK tools for the tools of servers. New objects each time; the schemas are kept as long as the catalogue is. Always in
- * the same order, whichever server was added or answered first: a request that begins otherwise is read anew by its model.
+ * AI SDK tools for servers' tools. New objects each time; schemas live as long as the catalogue. Always in the same order,
+ * whichever server answered first: a request that begins differently misses the provider's cache.
  * @param ids of all servers that the agent has, also of those that cannot be used now
  */
 export function aiToolsOf(sources: readonly ToolSource[], ids: readonly string[] = []): Record<string, Tool> {
@@ -91,8 +91,8 @@ function schemaOf(tool: CatalogueTool): Schema<Record<string, unknown>> {
 }
 
 /**
- * A name for a tool that every provider takes: `tool_<id>_<name>`, and a hash behind it where letters had to be replaced or
- * left out. The same tools, asked for in the same order, have the same names each time.
+ * A tool name that every provider takes: `tool_<id>_<name>`, plus a hash where letters were replaced or dropped. The same tools
+ * in the same order get the same names.
  * @param taken the names given so far; the new one is added.
  * @param others ids of the agent's other servers: a server cannot call a tool so that it looks like one of theirs
  */
@@ -123,10 +123,7 @@ function hash(text: string): string {
   return value.toString(36).padStart(HASH_LENGTH, "0").slice(-HASH_LENGTH);
 }
 
-/**
- * What a model reads of a tool's answer: its texts, and its pictures as pictures. What models cannot read is named. Takes
- * anything, since an answer may have been cut before it was stored.
- */
+/** What a model reads of a tool's answer: texts, and pictures as pictures; the rest is named. Takes anything: it may be cut. */
 export function toModelOutput(output: unknown): ModelOutput {
   const content = isRecord(output) && Array.isArray(output.content) ? output.content : undefined;
   const structured = isRecord(output) ? output.structuredContent : undefined;

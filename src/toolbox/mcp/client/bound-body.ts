@@ -12,8 +12,8 @@ export interface AnswerBounds {
 }
 
 /**
- * A response whose body fails when it holds more than it may: the whole of it, or of an event stream each single event,
- * since a stream itself may go on for days. Looked at as it comes, before anybody parses it.
+ * A response whose body fails, as it is read, when it is too large: as a whole, or per event of an event stream, which may go on
+ * for days.
  */
 export function boundBody(response: Response, bounds: AnswerBounds): Response {
   const { body, status } = response;

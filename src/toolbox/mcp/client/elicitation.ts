@@ -15,10 +15,7 @@ export interface McpElicitationAnswer {
   readonly content?: Readonly<Record<string, string | number | boolean | string[]>>;
 }
 
-/**
- * Asks a person on behalf of a server, in the middle of a call. May take as long as the call may; a restart ends the call.
- * What it throws is told to the server as an error.
- */
+/** Asks a person for a server during a call, within its time; a restart ends it. The server gets what it throws. */
 export type ElicitationHandler = (
   request: McpElicitation,
   serverId: string,

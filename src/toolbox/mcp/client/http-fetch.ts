@@ -17,10 +17,9 @@ export interface FetchRules {
 }
 
 /**
- * The `fetch` of one server, for its own requests and for those of signing in at it. The headers of its options go to its own
- * origin alone. Private addresses are refused, those of this machine too unless the server itself is there: what a server
- * says of its authorization server must not lead to places that only we can reach. Answers are bounded, and a refresh token
- * is sent once, however many calls find out at the same time that they need a new one.
+ * One server's `fetch`, for its requests and for signing in. Headers of its options go to its own origin only. Private addresses
+ * are refused, this machine's too unless the server is there: what it says of its authorization server must not lead to places
+ * that only we can reach. Answers are bounded, and concurrent calls that need a new token send the refresh token once.
  */
 export function serverFetch(record: McpServerRecord, rules: FetchRules): McpFetch {
   const { target, options } = record;

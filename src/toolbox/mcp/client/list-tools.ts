@@ -7,8 +7,8 @@ import type { ClientSdk } from "../load-sdk.ts";
 export const MAX_LIST_PAGES = 20;
 
 /**
- * The tools of a server as it describes them, not checked: `boundTools` is for that. The package refuses a whole list for
- * one tool that is not described as it must be; then the list is read once more without it.
+ * A server's tools as it describes them, unchecked (see `boundTools`). The package refuses a whole list for one malformed tool;
+ * then the list is read again without it.
  * @throws what the package throws, PerdureError `bad_input` when it is no list at all.
  */
 export async function listTools(sdk: ClientSdk, client: Client, signal: AbortSignal): Promise<readonly unknown[]> {

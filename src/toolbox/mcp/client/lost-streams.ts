@@ -4,8 +4,8 @@ import type { JSONRPCMessage, StreamableHTTPClientTransport } from "@modelcontex
 export const LOST_CODE = -32_099;
 
 /**
- * The answer to a call may come on a stream of its own. When that ends without an answer, the package waits for its
- * timeout; with this, the call fails at once. Behind an answer that has come, ours is for nobody and is dropped.
+ * An answer may come on its own stream. If that ends without one, the package waits for its timeout; this fails the call at once.
+ * After a real answer, ours is dropped.
  */
 export function failLostStreams(transport: StreamableHTTPClientTransport): void {
   const send = transport.send.bind(transport);

@@ -74,8 +74,8 @@ const MAX_KEPT = 64;
 const HEADERS_MS = 60 * 60 * 1000;
 
 /**
- * The MCP servers of one agent. They are stored with the agent and connected again in each of its lives, in the background.
- * Nothing here blocks the agent's start, and a server that is down costs nothing but its tools.
+ * One agent's MCP servers: stored, and reconnected in the background in each life. They never block the start, and a server that
+ * is down costs only its tools.
  */
 export class McpClientManager {
   readonly #options: McpClientManagerOptions;
@@ -107,9 +107,8 @@ export class McpClientManager {
   // Servers
 
   /**
-   * Adds an MCP server that is reached over HTTP, and connects. The same name and URL again is the same server: it is
-   * returned as it is, connected again if it failed, or if its options have changed. It is stored, and connected in every
-   * later life of the agent until it is removed.
+   * Adds an MCP server over HTTP, and connects. The same name and URL again is the same server: returned as it is, reconnected if
+   * it failed or its options changed. Stored, and connected in every later life until removed.
    * @throws PerdureError `bad_input`, `conflict`, `limit`; `not_allowed` for a private address (nothing is stored then);
    *   `disconnected` when it could not be reached (it is stored, and tried again)
    */
@@ -127,8 +126,8 @@ export class McpClientManager {
   }
 
   /**
-   * Adds an MCP server that is a program on this machine, and starts it. For code of your own only: whoever says what to run
-   * can run anything. Otherwise like {@link McpClientManager.addServer}.
+   * Adds an MCP server that is a local program, and starts it. For your own code only: whoever says what to run can run anything.
+   * Otherwise like {@link McpClientManager.addServer}.
    * @throws PerdureError `bad_input`, `conflict`, `limit`, `disconnected`
    */
   async addStdioServer(
@@ -160,10 +159,7 @@ export class McpClientManager {
     return this.#servers.chosen(filter).map(({ info }) => info);
   }
 
-  /**
-   * Resolves when no connection is being made any more, whatever came of it, or after `timeout` milliseconds. 0: at once.
-   * Never rejects.
-   */
+  /** Resolves when no connection is being made, whatever came of it, or after `timeout` ms (0: at once). Never rejects. */
   async waitForConnections({ timeout }: { readonly timeout?: number } = {}): Promise<void> {
     const pending = this.#servers.all.flatMap((one) => one.pending ?? []);
     if (pending.length === 0 || timeout === 0) return;
@@ -192,8 +188,8 @@ export class McpClientManager {
   }
 
   /**
-   * The tools of the servers that can be used, for a model: `tool_<server>_<name>`. Inputs are checked; a failure of the tool
-   * is one of the call; a call that a crash cut runs again only if the server says that this does no harm.
+   * The usable servers' tools for a model: `tool_<server>_<name>`. Inputs are checked; a tool's failure fails the call; a call
+   * that a crash cut runs again only if the server says that is harmless.
    */
   getAITools(filter?: McpServerFilter): Record<string, Tool> {
     const sources = this.#servers.chosen(filter).flatMap((connection): ToolSource[] => {
@@ -210,8 +206,8 @@ export class McpClientManager {
   // Calls
 
   /**
-   * Calls a tool. A connection that was lost is made again first; a call that was under way when it broke is made again only
-   * if the server says that this does no harm.
+   * Calls a tool, reconnecting first if needed. A call that was under way when the connection broke is repeated only if the
+   * server says that is harmless.
    * @throws PerdureError `not_found`, `not_allowed`, `disconnected`; the server's error; the reason of the signal
    */
   async callTool(

@@ -17,8 +17,8 @@ export interface McpTransportOptions {
   /** Takes metadata of an authorization server that names another issuer. Weakens the protection of sign-ins. */
   readonly skipIssuerMetadataValidation?: boolean;
   /**
-   * Addresses of a private network are refused. `true` lets this server be at one; a list of `host:port` names more
-   * places, such as its authorization server. Only for URLs that come from your own code.
+   * Private addresses are refused. `true` allows this server's own; a list of `host:port` names more, such as its authorization
+   * server. Only for URLs from your own code.
    */
   readonly allowPrivate?: boolean | readonly string[];
 }

@@ -39,9 +39,8 @@ export interface McpOAuthIssuer {
 }
 
 /**
- * What an app may decide itself about signing in at a server: who it is, where tokens are kept, how it proves who it is.
- * What is missing is done as usual. The way of a person to the server and back is never the app's business. An
- * `OAuthClientProvider` of the MCP SDK is one.
+ * What an app may decide about signing in at a server: who it is, where tokens are kept, how it proves itself. The rest is done
+ * as usual; the person's way there and back is never the app's. An MCP SDK `OAuthClientProvider` is one.
  */
 export interface McpOAuthProvider {
   readonly redirectUrl?: string | URL | undefined;

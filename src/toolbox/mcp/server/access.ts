@@ -2,8 +2,7 @@
 export interface McpAccessOptions {
   /**
    * The hosts that this server is known under, such as `mcp.example.com` or `localhost:3000`; without a port, any port. A page
-   * can give its own name an address of yours, so without `auth` this matters. Default: this machine only, or any host if
-   * `auth` is given.
+   * can point its own name at your address, so this matters without `auth`. Default: this machine only, or any host with `auth`.
    */
   readonly allowedHosts?: readonly string[];
   /** The origins of pages that may ask, such as `https://app.example.com`. Default: only pages of the same host. */

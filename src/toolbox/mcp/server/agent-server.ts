@@ -46,8 +46,8 @@ const unasked = (name: string) => `"${name}" needs a person's approval, and nobo
 type Part = CallToolResult["content"][number];
 
 /**
- * A factory of MCP servers from an agent (or a stub of one): its tools and methods as the tools of the server. Outputs and times
- * are bounded as they are for the agent's own model; errors come as results that a model can read.
+ * A factory of MCP servers from an agent (or a stub): its tools and methods are the server's tools. Outputs and times are bounded
+ * as for the agent's own model; errors are results that a model can read.
  * @throws PerdureError `bad_config` when two things have one name, or a method is not there (when the server is made)
  */
 export function agentMcpServer(agent: object, options: AgentMcpServerOptions): McpServerFactory {

@@ -11,10 +11,7 @@ interface StoredEvent {
   readonly size: number;
 }
 
-/**
- * The last messages of one session, so that a client whose stream broke can have what it missed. In memory and small: the
- * oldest go first, and a client that asks for what is gone gets nothing and goes on.
- */
+/** A session's last messages, for clients whose stream broke. In memory and small: the oldest go first; gone ones are skipped. */
 export class RecentEvents implements EventStore {
   readonly #events: StoredEvent[] = [];
   #next = 1;

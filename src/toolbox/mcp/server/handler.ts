@@ -24,8 +24,8 @@ export type McpAuthenticate = (
 /** How an MCP server is served. */
 export interface McpHandlerOptions extends McpAccessOptions {
   /**
-   * Remembers clients of the 2025 revisions between requests, which they need for streams that resume and for being asked back.
-   * Default: false, each request stands for itself. Clients of the newest revision never need it.
+   * Remembers clients of the 2025 revisions between requests, which resumed streams and questions back need; newer clients do
+   * not. Default false.
    */
   readonly sessions?: boolean | McpSessionOptions;
   readonly auth?: McpAuthenticate;
@@ -64,10 +64,10 @@ interface Parts {
 }
 
 /**
- * An MCP server over streamable HTTP, as a function of a request: for `onRequest` of an agent, or any router. `factory` makes a
- * fresh server for each request, or each session; `agentMcpServer` makes such a factory from an agent. All revisions of the
- * protocol since 2025 are spoken. Unless `auth` or `allowedHosts` is given, only this machine is answered.
- * The function rejects with PerdureError `bad_config` when `@modelcontextprotocol/server` is not installed.
+ * An MCP server over streamable HTTP, as a function of a request: for an agent's `onRequest`, or any router. `factory` makes a
+ * fresh server per request or session (see `agentMcpServer`). Speaks all protocol revisions since 2025. Answers only this machine
+ * unless `auth` or `allowedHosts` is given. Rejects with PerdureError `bad_config` when `@modelcontextprotocol/server` is not
+ * installed.
  */
 export function createMcpHandler(factory: McpServerFactory, options: McpHandlerOptions = {}): McpHandler {
   refuseUnknown(options, mcpHandlerOptionsNames, "createMcpHandler()");

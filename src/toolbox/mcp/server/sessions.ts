@@ -149,9 +149,8 @@ function ownerOf(auth: AuthInfo | undefined): string {
 }
 
 /**
- * Keeps what a server says of its own accord until its client listens for the first time. The SDK drops it, and what the
- * handler of a request asks its client goes that way too: a client that calls a tool at once, and opens its stream a
- * moment later, would never be asked, and the call would end by its timeout.
+ * Keeps what a server says of its own accord until its client first listens. The SDK drops it, including what a request's handler
+ * asks its client: a client that calls a tool just before it opens its stream would never be asked, and the call would time out.
  * @returns to be called when the client listens. Calling it again does nothing.
  */
 function keepUntilHeard(transport: WebStandardStreamableHTTPServerTransport): () => Promise<void> {

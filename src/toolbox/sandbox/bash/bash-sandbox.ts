@@ -54,14 +54,14 @@ const OWN_MOUNTS = ["/tmp", "/dev"];
 const MOUNT = /^\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
 
 /**
- * Runs Bash and Python scripts in a shell that is written in TypeScript (`just-bash`) and a Python that is
- * WebAssembly, each in a worker thread: no process of the host, no file of the host, no socket. `can.files` is the root
- * of the shell, and every write goes straight to it; `/tmp` and `/dev` are the shell's own and go with the run. With
- * `can.network` there is `curl`, with `can.tools` a command `tool NAME JSON`. `input` is what the script reads on its
- * standard input when `stdin` is not given. `limits.cpuMs` is not measured here: `wallMs` ends what goes on for too long.
+ * Runs Bash and Python scripts in a shell written in TypeScript (`just-bash`) and a Python in WebAssembly, each in a worker
+ * thread: no process, file or socket of the host. `can.files` is the shell's root, and every write goes straight to it; `/tmp`
+ * and `/dev` are the shell's own and go with the run. With `can.network` there is `curl`, with `can.tools` a command
+ * `tool NAME JSON`. `input` is the standard input when `stdin` is not given. `limits.cpuMs` is not measured: `wallMs` ends long
+ * runs.
  *
- * What was printed comes at the end, as one `stdout` and one `stderr` entry; of a run that had to be ended, nothing.
- * Needs Node and the package `just-bash`; {@link Sandbox.probe} says whether both are there.
+ * Output comes at the end, as one `stdout` and one `stderr` entry; none if the run had to be ended. Needs Node and the package
+ * `just-bash`; {@link Sandbox.probe} says whether both are there.
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox {

@@ -68,10 +68,7 @@ export async function answerFileCall(
   }
 }
 
-/**
- * Bytes with nothing around them. What is sent to a thread is sent with the whole memory that it is a view of, and
- * small buffers of Node are views of one that they share.
- */
+/** Bytes with their own memory. Posting to a thread sends all the memory behind a view, and small Node buffers share one. */
 export function exactBytes(bytes: Uint8Array): Uint8Array {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }

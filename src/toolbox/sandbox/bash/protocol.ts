@@ -2,8 +2,8 @@ import { isCount, isRecord } from "../../../base/json.ts";
 import type { ShellEnd } from "./outcome.ts";
 
 /**
- * What a shell's worker and its host say to each other. The host reads every message as if it came from the network:
- * whoever breaks out of the shell inside the worker must find nothing more here than the shell itself may do.
+ * What a shell's worker and its host say to each other. The host treats every message like network input: whoever breaks out of
+ * the shell must gain nothing here.
  */
 
 /** Host to worker: run this. One at a time. */

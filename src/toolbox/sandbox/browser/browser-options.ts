@@ -10,9 +10,8 @@ export interface BrowserToolsOptions {
   /** Every request of every page goes through it, and nothing else gets out. */
   readonly egress: BrowserEgress;
   /**
-   * Pages and cookies of this name are shared by all conversations of the agent. Default: those of the conversation that the
-   * turn is of, which no other one sees. Two agents never share any, whatever the name. Outside of agents the name is all
-   * there is, and without one the tools have their own.
+   * Pages and cookies of this name are shared by all conversations of the agent. Default: those of the turn's conversation, which
+   * no other sees. Two agents never share any. Outside agents the name alone counts; without one the tools have their own.
    */
   readonly session?: string;
   /** Where screenshots and PDFs are saved. Without it those two tools are not there. */
@@ -22,9 +21,8 @@ export interface BrowserToolsOptions {
   /** Chromium's program. Default: `CHROME_PATH`, or where the system and Playwright put it. */
   readonly executablePath?: string;
   /**
-   * `bubblewrap` (the default): the browser runs in a jail without files and without a network of its own. `none`: it
-   * runs as a process of this user; file addresses are refused and requests go through the egress, but a page that
-   * breaks out of Chromium is on the machine.
+   * `bubblewrap` (default): the browser runs in a jail without files or network. `none`: it runs as a process of this user; file
+   * addresses are refused and requests go through the egress, but a page that breaks out of Chromium is on the machine.
    */
   readonly jail?: "bubblewrap" | "none";
   /** A browser that no other session shares. Default false. */

@@ -38,10 +38,7 @@ export async function probeBrowser(options: Pick<BrowserToolsOptions, "executabl
   }
 }
 
-/**
- * Closes the pages of a session of the agent that calls this, and forgets its cookies. Without a name: those of the
- * conversation. The browser ends when nobody uses it any more.
- */
+/** Closes a session's pages and forgets its cookies; default: the conversation's. The browser ends when nobody uses it. */
 export async function closeBrowserSession(session?: string): Promise<void> {
   const { closeSession } = await loadSessions();
   await closeSession(sessionKey(currentOwner(), session, undefined));
@@ -54,9 +51,9 @@ export async function closeBrowsers(): Promise<void> {
 }
 
 /**
- * Tools by which the model looks at pages: it opens addresses, reads, and acts on elements by their refs. There is one
- * browser for the process. Pages and cookies belong to the agent whose turn uses them. Chromium starts with the first call and
- * runs in a jail; all its requests go through `egress`.
+ * Tools to look at pages: open addresses, read, and act on elements by their refs. One browser serves the process; pages and
+ * cookies belong to the agent whose turn uses them. Chromium starts with the first call, in a jail; all its requests go through
+ * `egress`.
  * @returns no tools where {@link probeBrowser} says no
  * @throws PerdureError `bad_config` for options that cannot work
  */

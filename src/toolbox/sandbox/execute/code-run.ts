@@ -37,8 +37,8 @@ export interface CodePackages {
 /** What the code that a model writes can do. What is absent it cannot. */
 export interface ExecuteToolOptions {
   /**
-   * The tools that code can call, as `tools.name(args)`. Those without `execute` are left out. A function is asked when
-   * the description is made and with each call: for tools that change.
+   * The tools that code calls as `tools.name(args)`; those without `execute` are left out. A function is asked for the
+   * description and per call.
    */
   readonly tools: Readonly<Record<string, Tool>> | (() => Readonly<Record<string, Tool>>);
   /** Where the code runs. Default: a QuickJS sandbox that all such tools of the process share. */

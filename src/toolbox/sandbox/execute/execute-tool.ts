@@ -29,9 +29,9 @@ const INTRODUCTION =
   "Runs code that you write. Use it to call several tools at once, to work through their results, or to compute.";
 
 /**
- * A tool that runs code which the model writes, in a sandbox, with other tools as functions. Each call that the code
- * makes is judged like a call of the model itself: when a person has to be asked, the code is parked where it stands,
- * and goes on after the answer, also after a restart. Where no turn can park calls, such a call is an error in the code.
+ * A tool that runs the model's code in a sandbox, with other tools as functions. Each call that the code makes is judged like the
+ * model's own: when a person must be asked, the code is parked where it stands and resumes after the answer, also after a
+ * restart. Where no turn can park, such a call is an error in the code.
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createExecuteTool(options: ExecuteToolOptions): Tool<ExecuteInput, ExecuteOutput | ParkedCall> {

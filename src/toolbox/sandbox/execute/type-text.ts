@@ -8,10 +8,7 @@ const LONGEST_COMMENT = 160;
 const MOST_SCHEMAS = 2_000;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 
-/**
- * A JSON schema as a TypeScript type, on one line, for a model to read: short where the schema is long, `unknown` where
- * it says nothing or goes too deep. Never throws, whatever it is given.
- */
+/** A JSON schema as a one-line TypeScript type for a model: short, `unknown` where it says nothing or goes deep. Never throws. */
 export function typeText(schema: unknown): string {
   return typeOf(schema, { root: schema, depth: 0, refs: [], left: { schemas: MOST_SCHEMAS } });
 }

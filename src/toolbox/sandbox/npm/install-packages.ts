@@ -25,10 +25,9 @@ export interface InstalledPackages {
 const DEFAULT_TIMEOUT_MS = 300_000;
 
 /**
- * Installs packages for `createPackageBundler`, with npm and without running any script of theirs. For the operator, ahead
- * of use: when an app is built or started, never in a turn. The lockfile stays in the store.
- * @throws PerdureError `bad_config` for names, versions or a store that cannot work, `call_failed` with npm's words,
- * `timeout`
+ * Installs packages for `createPackageBundler`, with npm and without their scripts. For the operator, ahead of use: when an app
+ * is built or started, never in a turn. The lockfile stays in the store.
+ * @throws PerdureError `bad_config` for names, versions or a store that cannot work, `call_failed` with npm's words, `timeout`
  */
 export async function installPackages(options: InstallPackagesOptions): Promise<InstalledPackages> {
   refuseUnknown(options, installPackagesOptionsNames, "installPackages()");

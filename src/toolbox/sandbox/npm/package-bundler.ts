@@ -25,11 +25,10 @@ export interface PackageBundler {
   /** What can be imported. */
   readonly names: readonly string[];
   /**
-   * The code as it is, and the source of each package that it imports, as one ES module, by the name it is imported by:
-   * both for a `RunRequest`. `own` are modules that the run has besides; they are among the result, with what they import.
-   * Nothing of a package is run here.
-   * @throws PerdureError `not_allowed` for an import that is refused (for the model to read), `limit`, `timeout`,
-   * `bad_input` for code that cannot be read, `bad_config` when esbuild or a package is missing
+   * The code unchanged, and each package that it imports as one ES module by its import name: both for a `RunRequest`. `own` are
+   * further modules of the run; the result has them and what they import. No package code runs here.
+   * @throws PerdureError `not_allowed` for an import that is refused (for the model to read), `limit`, `timeout`, `bad_input` for
+   *   code that cannot be read, `bad_config` when esbuild or a package is missing
    */
   bundle(code: string, language?: "js" | "ts", own?: Readonly<Record<string, string>>): Promise<BundledCode>;
   /** Ends its process. It starts again when it is needed. */
@@ -39,8 +38,8 @@ export interface PackageBundler {
 const DEFAULT_LIMITS: BundleLimits = { timeoutMs: 20_000, bundleBytes: 4 << 20, cacheBytes: 32 << 20 };
 
 /**
- * Lets code in the sandbox import packages of a list. esbuild (an optional peer) bundles them in a process of its own,
- * which reads nothing but the store. Installing them is a step apart: `installPackages`.
+ * Lets code in the sandbox import listed packages. esbuild (an optional peer) bundles them in its own process, which reads only
+ * the store. `installPackages` installs them.
  * @throws PerdureError `bad_config` for names, versions or a store that cannot work
  */
 export function createPackageBundler(options: PackageBundlerOptions): PackageBundler {

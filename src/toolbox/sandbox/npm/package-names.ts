@@ -26,10 +26,7 @@ export function isExact(version: string | true): version is string {
   return version !== true && exactVersion.test(version);
 }
 
-/**
- * The package that an import names (`zod` of `zod/v4`, `@a/b` of `@a/b/c`), or `undefined` for anything else: paths,
- * URLs, modules of Node, and what tries to climb out of a package.
- */
+/** The package an import names (`@a/b` of `@a/b/c`); `undefined` for paths, URLs, Node modules and escapes from a package. */
 export function packageOf(specifier: string): string | undefined {
   const parts = specifier.split("/");
   const scoped = specifier.startsWith("@");

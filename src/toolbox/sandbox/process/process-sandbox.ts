@@ -69,10 +69,10 @@ const NOBODY = 65_534;
 const LANGUAGES: readonly Language[] = ["argv", "bash", "python", "js", "ts"];
 
 /**
- * Runs programs of the machine in a jail of bubblewrap: Linux only. They see `/usr` to read, an empty `/tmp`, and
- * `/workspace`, which is a copy of `can.files`; what they change there is brought back after the run. They have no
- * network; with `can.network` they reach what it allows, through `http_proxy`. When something is missing on the
- * machine, {@link Sandbox.probe} says what, and every run ends as `crashed`: nothing ever runs without the jail.
+ * Runs programs of the machine in a bubblewrap jail: Linux only. They see `/usr` read-only, an empty `/tmp`, and `/workspace`, a
+ * copy of `can.files` whose changes are brought back after the run. No network; with `can.network` they reach what it allows,
+ * through `http_proxy`. If the machine lacks something, {@link Sandbox.probe} says what, and every run ends as `crashed`: nothing
+ * ever runs without the jail.
  *
  * `supports.languages` lists all five until the first probe or run, and then what the machine has programs for.
  * @throws PerdureError `bad_config` for options that cannot work

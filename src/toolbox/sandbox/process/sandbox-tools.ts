@@ -74,8 +74,8 @@ const inputSchema = objectInput<RunProcessInput>([], {
 });
 
 /**
- * The tool `run_process`: the model runs programs of the machine in a jail. A call that a crash cut is not run again.
- * Where the sandbox cannot be used, the call says what is missing; ask `sandbox.probe()` first to leave the tool out.
+ * The tool `run_process`: the model runs programs in a jail. A call that a crash cut is not run again. An unusable sandbox says
+ * what is missing; ask `sandbox.probe()` first to leave the tool out.
  */
 export function createSandboxTools(options: SandboxToolsOptions): {
   readonly run_process: Tool<RunProcessInput, RunProcessOutput>;

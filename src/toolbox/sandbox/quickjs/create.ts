@@ -6,8 +6,8 @@ import type { Limits, Sandbox } from "../sandbox.ts";
 /** How {@link createQuickJsSandbox} runs code. */
 export interface QuickJsOptions {
   /**
-   * `thread` (the default): a thread of this process, for code that one tenant is answerable for. `process`: a process
-   * without permissions for each lane, for code of several tenants. The guest sees no difference.
+   * `thread` (default): in this process, for code that one tenant answers for. `process`: one without permissions per lane, for
+   * code of several tenants. The guest sees no difference.
    */
   readonly host?: "thread" | "process";
   /** The limits of runs that say nothing. */
@@ -20,10 +20,7 @@ export interface QuickJsOptions {
     /** Others end after so many milliseconds without work. Default 30 000. */
     readonly idleMs?: number;
   };
-  /**
-   * Seals snapshots (HMAC-SHA256). Give one, the same in every process, where snapshots are kept in a place that others
-   * can write to. Without it a snapshot is only protected against damage.
-   */
+  /** Seals snapshots (HMAC-SHA256). Share one key where others can write to the store; without it only damage is detected. */
   readonly snapshotKey?: string | Uint8Array;
   /** Puts another program in front of a lane's process, such as a jail. Gets and returns the words of the command. */
   readonly wrapProcess?: (argv: readonly string[]) => readonly string[];
@@ -35,8 +32,8 @@ const quickJsOptionsNames = namesOf<QuickJsOptions>()("host limits lanes snapsho
 export type ParkingSandbox = Sandbox & Required<Pick<Sandbox, "resume" | "open">>;
 
 /**
- * Runs JavaScript and TypeScript in QuickJS, one engine of its own for each run. Nothing starts before the first run.
- * Needs Node; elsewhere runs reject. `dispose` ends its lanes; lanes without work do not keep a process alive.
+ * Runs JavaScript and TypeScript in QuickJS, one engine per run. Nothing starts before the first run. Needs Node; elsewhere runs
+ * reject. `dispose` ends its lanes; idle lanes do not keep a process alive.
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createQuickJsSandbox(options: QuickJsOptions = {}): ParkingSandbox {

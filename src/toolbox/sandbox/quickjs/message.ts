@@ -1,10 +1,7 @@
 import { isCount, isRecord } from "../../../base/json.ts";
 import type { Limits, LimitName, LogLine } from "../sandbox.ts";
 
-/**
- * What crosses the border between the host and a lane. Values of the guest are JSON in strings: nothing but strings,
- * numbers and bytes is ever cloned.
- */
+/** What crosses the border between host and lane. Guest values are JSON text: only strings, numbers and bytes are cloned. */
 
 /** What the guest finds when it starts. */
 export interface World {

@@ -4,8 +4,8 @@ const IMPORT =
   /^import\s{1,50}(?:(type\s{1,50})?([^"';]{0,2000}?)\s{0,50}from\s{0,50})?(["'])([^"'\n]{1,500})\3[ \t]{0,50};?/;
 
 /**
- * The code with the `import` statements at its beginning turned into `await import()`, line by line: code is run as the
- * body of a function, where statements are not allowed. Imports of types go.
+ * The code with its leading `import` statements as `await import()`, line by line, since it runs as a function body. Imports of
+ * types go.
  */
 export function rewriteImports(code: string): string {
   let done = "";

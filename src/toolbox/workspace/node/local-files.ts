@@ -214,8 +214,8 @@ class LocalFiles extends ByteFiles implements WorkspaceFiles {
   }
 
   /**
-   * Opens what a path leads to. Between the look at a path and its use a symlink may have taken the place of anything in
-   * it, so that what was opened is compared with what the path leads to then.
+   * Opens what a path leads to. A symlink may have replaced part of it since it was checked, so what was opened is compared with
+   * where the path leads then.
    */
   async #opened<T>(path: string, work: (handle: fs.FileHandle) => Promise<T>): Promise<T> {
     const handle = await fs.open(await this.#jail.reading(path), constants.O_RDONLY | NO_FOLLOW | NO_WAITING);

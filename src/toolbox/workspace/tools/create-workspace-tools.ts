@@ -54,8 +54,8 @@ const longNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * The tools by which a model works on files: `read`, `write`, `edit`, `list`, `find`, `grep`, `delete` and `bash`. On any
- * storage that has the methods; `bash` needs those of {@link WorkspaceLike} or more.
+ * Tools to work on files: `read`, `write`, `edit`, `list`, `find`, `grep`, `delete` and `bash`. On any storage with the methods;
+ * `bash` needs those of {@link WorkspaceLike} or more.
  * @throws PerdureError `bad_config` when the storage lacks a method
  */
 export function createWorkspaceTools(

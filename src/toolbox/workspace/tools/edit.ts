@@ -42,8 +42,8 @@ const inputSchema = objectInput<EditInput>(["path", "old_string", "new_string"],
 });
 
 /**
- * A tool that replaces a piece of a text file. Reading and writing are one: calls side by side on the same file all count.
- * A call that a crash cut is not run again, because what it looks for may be there no more, or again.
+ * A tool that replaces a piece of a text file, atomically: parallel calls on a file all count. A call that a crash cut is not run
+ * again, because what it looks for may be gone, or there again.
  */
 export function createEditTool({ ops }: { readonly ops: EditOperations }): Tool<EditInput, EditOutput> {
   const update = ops.updateFile?.bind(ops) ?? inTurn(ops);

@@ -59,9 +59,8 @@ const inputSchema = objectInput<GrepInput>(["pattern"], {
 });
 
 /**
- * A tool that searches the text of files, line by line. Patterns come from the model and may be anything, so they are
- * matched by an engine that never goes back in a line: no pattern can take long, and others have their turn in between.
- * It only reads, so a call that a crash cut runs again.
+ * A tool that searches text files line by line. The engine never backtracks, so no pattern of a model is slow, and others have
+ * their turn in between. It only reads, so a call that a crash cut runs again.
  */
 export function createGrepTool(options: GrepToolOptions): Tool<GrepInput, GrepOutput> {
   return fileTool<GrepInput, GrepOutput>({

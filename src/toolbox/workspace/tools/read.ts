@@ -77,8 +77,8 @@ const signatures: readonly (readonly [mediaType: string, at: number, bytes: read
 ];
 
 /**
- * A tool that reads a file. Texts come in pages with numbered lines; pictures and PDFs are shown to the model, while what
- * is stored of the call stays small. It only reads, so a call that a crash cut runs again.
+ * A tool that reads a file: text in pages with numbered lines; pictures and PDFs are shown to the model while the stored call
+ * stays small. It only reads, so a call that a crash cut runs again.
  */
 export function createReadTool(options: ReadToolOptions): Tool<ReadInput, ReadOutput> {
   const made: Tool<ReadInput, ReadOutput> = {

@@ -6,8 +6,8 @@ const MAX_CANDIDATES = 3;
 const MAX_SHOWN = 120;
 const MAX_WORDS = 50;
 /*
- * What a model asks for is done in one go, while everybody else waits. So all of it is bounded, whatever the file holds:
- * the text before and after, how many places are changed, and how long a text is looked through for what was perhaps meant.
+ * A replacement runs in one go while everybody waits. So all of it is bounded: the text before and after, the number of changes,
+ * and the search for near misses.
  */
 const MAX_CHARS = 4_000_000;
 const MAX_REPLACEMENTS = 100_000;
@@ -38,10 +38,9 @@ interface Span {
 }
 
 /**
- * Replaces a piece of a text that must be there exactly once, or everywhere with `all`. If it is not there as given, it is
- * looked for with any white space taken for the same.
+ * Replaces text that must occur exactly once, or everywhere with `all`. If it does not occur as given, white space is ignored.
  * @throws PerdureError `bad_input` that tells the model where it is if there are several, or what comes near if there is none;
- * `limit` for texts that are too long to be changed in one go
+ *   `limit` for texts that are too long to be changed in one go
  */
 export function replaceText(text: string, replacement: Replacement): Replaced {
   const { path, old, now, all } = replacement;

@@ -35,8 +35,8 @@ const inputSchema = objectInput<WriteInput>(["path", "content"], {
 });
 
 /**
- * A tool that writes a whole file. Writing the same again changes nothing, so a call that a crash cut runs again. Of calls
- * side by side on the same file, the last one counts; with `expected_hash` none overwrites what the model has not seen.
+ * A tool that writes a whole file. Repeating it changes nothing, so a call that a crash cut runs again. Of parallel calls the
+ * last one counts; with `expected_hash` none overwrites what the model has not seen.
  */
 export function createWriteTool({ ops }: { readonly ops: WriteOperations }): Tool<WriteInput, WriteOutput> {
   return fileTool<WriteInput, WriteOutput>({

@@ -138,8 +138,8 @@ function toolCommand(names: readonly string[], ask: Ask): ReturnType<typeof defi
 }
 
 /**
- * Python source that runs a file as `__main__`, so that tracebacks name the file and its own lines, and so that it can
- * import what lies beside it. (The interpreter sees the shell's files below `/host`.)
+ * Python source that runs a file as `__main__`, so that tracebacks name its lines and it can import what lies beside it. (The
+ * interpreter sees the shell's files below `/host`.)
  */
 function pythonLauncher(path: string, importFrom: readonly string[]): string {
   const folders = importFrom.map((folder) => `/host${folder === "/" ? "" : folder}`);

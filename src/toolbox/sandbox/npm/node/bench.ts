@@ -157,10 +157,7 @@ function createCache(maxChars: number) {
   };
 }
 
-/**
- * What to bundle of `specifier` for this code. Taking more than is needed is no harm; `undefined` names say so. It reads
- * the text without understanding it: whether something is imported at all is found by the bundler.
- */
+/** Which names of `specifier` this code wants; `undefined`: all. Too many is harmless. Only a scan: the bundler decides. */
 function wantedNames(code: string, specifier: string): WantedNames {
   const text = rewriteImports(code);
   const quoted = [`"${specifier}"`, `'${specifier}'`, `\`${specifier}\``];

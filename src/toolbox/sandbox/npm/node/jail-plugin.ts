@@ -24,9 +24,9 @@ interface Jail {
 }
 
 /**
- * Keeps esbuild within the store. The entry may import the allowed packages alone; what these import is resolved as
- * usual; and each file is read here, after its real path was found to be in the store. Reading is what counts: however a
- * path came about, by links, `exports`, `browser`, `..`, nothing else gets into a bundle.
+ * Keeps esbuild within the store. The entry may import only the allowed packages; their imports resolve as usual; and each file
+ * is read here, after its real path proved to be in the store. However a path came about (links, `exports`, `browser`, `..`),
+ * nothing else gets into a bundle.
  */
 export function jailPlugin({ store, allowed, entry }: Jail): Plugin {
   let roots: Promise<readonly string[]> | undefined;

@@ -25,8 +25,8 @@ const MAX_CONFLICT_NAMES = 100;
 const turns = new WeakMap<SandboxFiles, Promise<unknown>>();
 
 /**
- * Brings back what a run changed in its copy. Call it only when no process of the run is left. Whatever cannot come
- * back is in the report; what somebody else has changed meanwhile stays, and the run's version is put beside it.
+ * Brings back what a run changed in its copy, once none of its processes is left. The report has what cannot come back; others'
+ * changes stay, with the run's version put beside them.
  */
 export async function checkIn(
   files: SandboxFiles,

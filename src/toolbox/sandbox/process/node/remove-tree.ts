@@ -6,9 +6,8 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 /**
- * Removes a folder that a guest has filled. Node's own way goes by whole paths and by names that are text: it fails for
- * folders in folders that are deeper than a path may be long, for names that are no text, and for folders that are
- * locked. The programs of the system do not. Never rejects; what cannot be removed stays.
+ * Removes a folder that a guest has filled. Node's `rm` fails on paths beyond the length limit, names that are no text, and
+ * locked folders; the system's programs do not. Never rejects; what cannot be removed stays.
  */
 export async function removeTree(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);

@@ -32,10 +32,7 @@ type Ended = { readonly outcome: Outcome; readonly logs: readonly LogLine[] };
 
 const MB = 1 << 20;
 const SHM_BYTES = 16 * MB;
-/**
- * What the kernel allows one process beyond the whole run's memory: stacks of threads and
- * the room that V8 keeps for code count in full there.
- */
+/** What the kernel allows one process beyond the run's memory: thread stacks and V8's room for code count in full there. */
 const DATA_SLACK_MB = 1_024;
 const DISK_ENTRIES = 100_000;
 /** Linux keeps the names of sockets in a field of this size, with its end. */

@@ -86,10 +86,7 @@ type Stdio = ("pipe" | "ignore" | number)[];
 /** The flag of descriptors that a child does not get, as the kernel shows it. */
 const CLOSE_ON_EXEC = 0o2000000;
 
-/**
- * Node passes on what it inherited itself: sockets and pipes of whoever started this process. In their places the
- * jail gets an empty file.
- */
+/** Node passes on what it inherited: sockets and pipes of whoever started this process. The jail gets an empty file instead. */
 async function withoutInherited(stdio: Stdio, nothing: number): Promise<Stdio> {
   for (const name of await readdir("/proc/self/fd")) {
     const fd = Number(name);
@@ -202,8 +199,8 @@ async function isAlive(pid: number): Promise<boolean> {
 }
 
 /**
- * Real pipes for what a jail prints. Node's own are sockets, and a program that opens `/dev/stdout` or `/dev/stderr`
- * fails on those. They have no names left when this settles. The child gets each `end`, which is to be closed here then.
+ * Real pipes for what a jail prints: Node's are sockets, on which opening `/dev/stdout` or `/dev/stderr` fails. They have no
+ * names left when this settles. The child gets each `end`; close it here then.
  */
 async function makeOutputPipes(mkfifo: string, folder: string) {
   const paths = [join(folder, randomUUID()), join(folder, randomUUID())] as const;

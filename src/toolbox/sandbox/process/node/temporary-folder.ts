@@ -6,7 +6,7 @@ import { isWayOpenToAll } from "./programs.ts";
 const usual = () => [tmpdir(), "/tmp", "/var/tmp", "/dev/shm"];
 
 /**
- * The first folder for temporary files that can be written to. Undefined: there is none.
+ * The first writable folder for temporary files, or undefined.
  * @param forAll it must be one that every user of the machine can go through: root's own may be closed to the user of a jail.
  */
 export async function temporaryFolder(forAll: boolean, candidates = usual()): Promise<string | undefined> {

@@ -27,9 +27,9 @@ interface GuestSide {
 export const guestSideNames = ["answer", "fire", "encode", "keep", "begin", "invoke", "explain"] as const;
 
 /**
- * The guest's side of the bridge. Its text is run inside of the guest before anything else, so it can use nothing from
- * outside. Everything it needs later is taken here, before guest code can replace it; and it never uses iteration,
- * spreading or methods of objects that the guest can reach, because those run what the guest has put there.
+ * The guest's side of the bridge. It runs inside the guest before anything else, so it uses nothing from outside and captures all
+ * it needs before guest code can replace it. It never uses iteration, spreading or methods of objects that the guest can reach:
+ * those run what the guest put there.
  */
 export function bootGuest(
   call: HostSide["call"],

@@ -3,8 +3,8 @@ const MEMORY_SECTION = 5;
 const HAS_MAXIMUM = 1;
 
 /**
- * The same WebAssembly module with a maximum for its one memory, in pages of 64 KiB. The engine's own limit is a number
- * that the engine compares; this one the machine below it enforces, also when the engine is broken.
+ * The WebAssembly module with a maximum for its one memory, in pages of 64 KiB. The engine's own limit is a comparison in the
+ * engine; this one holds even when the engine is broken.
  * @throws for a module without a memory of its own, or with one that starts above the maximum
  */
 export function capMemory(module: Uint8Array, maximumPages: number): Uint8Array<ArrayBuffer> {

@@ -33,8 +33,8 @@ export interface GuestVmOptions {
 type SideName = (typeof guestSideNames)[number];
 
 /**
- * One engine with one guest in it. Every method may throw a `JSException` (the guest's own), a {@link GuestMemoryError},
- * or what the machine below throws; after the last the engine must not be used again.
+ * One engine with one guest. Methods may throw a `JSException` (the guest's own), a {@link GuestMemoryError}, or what the machine
+ * throws; after the last, do not use the engine again.
  */
 export class GuestVm {
   readonly #vm: QuickJS;

@@ -21,8 +21,8 @@ const LENGTH_AT = MAC_AT + MAC_BYTES;
 const HEAD_AT = LENGTH_AT + 4;
 
 /**
- * Layout: magic, version, MAC, length of the header, header (JSON), image. The MAC is over everything but itself: the
- * engine does not notice an image that was changed, and would run it.
+ * Layout: magic, version, MAC, header length, header (JSON), image. The MAC covers all but itself: the engine would run a changed
+ * image.
  */
 export function seal(key: Uint8Array, sealed: Sealed): Uint8Array {
   const { image, ...rest } = sealed;
@@ -39,8 +39,7 @@ export function seal(key: Uint8Array, sealed: Sealed): Uint8Array {
 
 /**
  * Opens a snapshot.
- * @throws PerdureError `bad_input` for bytes that are no snapshot, were damaged or changed, were sealed with another key,
- * or come from another engine
+ * @throws PerdureError `bad_input` for bytes that are no snapshot, were changed, or come from another key or engine
  */
 export function unseal(key: Uint8Array, engine: string, snapshot: Uint8Array): Sealed {
   const whole = Buffer.from(snapshot.buffer, snapshot.byteOffset, snapshot.byteLength);

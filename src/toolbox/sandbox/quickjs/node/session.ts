@@ -19,10 +19,7 @@ interface Lanes {
   execute(plan: RunPlan): Promise<LaneRunEnd>;
 }
 
-/**
- * A guest that stays. Between calls it is an image in memory: it holds no lane, and a call that is cut changes nothing.
- * Calls run one after the other.
- */
+/** A guest that stays. Between calls it is an image in memory, without a lane; a cut call changes nothing. One call at a time. */
 export class QuickJsSession implements SandboxSession {
   readonly #sandbox: Lanes;
   readonly #request: RunRequest;

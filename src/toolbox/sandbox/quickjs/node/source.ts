@@ -5,10 +5,7 @@ export const CODE_FILE = "code.js";
 /** Lines that a shape puts in front of the code. */
 export const SHAPE_LINES = 1;
 
-/**
- * The same code inside of several frames. What closes one frame early does not fit another: code that compiles in all of
- * them stays inside. Those in `checks` are only compiled.
- */
+/** The same code in several frames. Code that compiles in all of them cannot close one early. `checks` are only compiled. */
 export interface Shape {
   readonly checks: readonly string[];
   readonly run: string;

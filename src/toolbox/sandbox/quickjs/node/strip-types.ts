@@ -18,8 +18,8 @@ export const TOO_DEEP = "The code is nested too deeply for its types to be taken
 let isBroken = false;
 
 /**
- * Whether the stripper has failed in this thread. It is one program with one memory for all code that comes here: after
- * an overflow of its stack it takes nothing any more, and what it holds is anybody's guess. The thread has to end.
+ * Whether the stripper failed in this thread. All code shares its one memory, which is undefined after a stack overflow: the
+ * thread has to end.
  */
 export function isStripperBroken(): boolean {
   return isBroken;
