@@ -22,7 +22,7 @@ export interface ConformanceHost {
    */
   reopen(): Promise<ConformanceHost>;
   close(): Promise<void>;
-  /** Connects a client to the probe `name`, with `query` in the URL (no "?"); resolves once open. Not for `sockets: false`. */
+  /** Connects a client to probe `name`, with `query` in the URL (no "?"); resolves once open. Optional if `sockets: false`. */
   connect?(name: string, query: string): Promise<ConformanceClient>;
 }
 
