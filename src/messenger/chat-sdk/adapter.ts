@@ -12,11 +12,17 @@ export interface ChatSdkAdapter {
   readonly botUserId?: string | undefined;
   initialize(chat: object): Promise<void>;
   handleWebhook(request: Request, options?: object): Promise<Response>;
-  postMessage(threadId: string, message: string | object): Promise<{ readonly id: string }>;
+  postMessage(threadId: string, message: string | object): Promise<{ readonly id: string; readonly raw?: unknown }>;
   editMessage(threadId: string, messageId: string, message: string | object): Promise<unknown>;
-  reply?(threadId: string, messageId: string, message: string | object): Promise<{ readonly id: string }>;
+  reply?(
+    threadId: string,
+    messageId: string,
+    message: string | object,
+  ): Promise<{ readonly id: string; readonly raw?: unknown }>;
   postEphemeral?(threadId: string, userId: string, message: string | object, options?: object): Promise<unknown>;
   fetchMessages?(threadId: string, options?: object): Promise<{ readonly messages: readonly SdkMessage[] }>;
+  fetchMessage?(threadId: string, messageId: string): Promise<SdkMessage | null>;
+  rehydrateAttachment?(attachment: SdkAttachment): SdkAttachment;
   isDM?(threadId: string): boolean;
 }
 
@@ -29,17 +35,24 @@ export interface SdkAuthor {
   readonly isMe: boolean;
 }
 
+/** A file of a message, as the SDK tells it. */
+export interface SdkAttachment {
+  readonly type?: string;
+  readonly name?: string | undefined;
+  readonly mimeType?: string | undefined;
+  readonly size?: number | undefined;
+  /** What its download is made of again. */
+  readonly fetchMetadata?: Readonly<Record<string, string>> | undefined;
+  readonly fetchData?: (() => Promise<Uint8Array | ArrayBuffer>) | undefined;
+}
+
 /** A message, as the SDK tells it. */
 export interface SdkMessage {
   readonly id: string;
   readonly text: string;
   readonly author: SdkAuthor;
   readonly isMention?: boolean | undefined;
-  readonly attachments: readonly {
-    readonly type?: string;
-    readonly name?: string | undefined;
-    readonly mimeType?: string | undefined;
-  }[];
+  readonly attachments: readonly SdkAttachment[];
   readonly metadata: { readonly edited: boolean; readonly editedAt?: Date | undefined };
   readonly raw: unknown;
 }

@@ -8,14 +8,18 @@ import {
   ChannelError,
   type ChannelRoom,
   type Content,
+  FILE_KEY,
+  type FileRef,
   type MessengerEvent,
   type Place,
+  type SentFile,
 } from "../channel.ts";
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
 import type { ChatSdkAdapter } from "./adapter.ts";
 import { Bridge } from "./bridge.ts";
 import { postable } from "./content.ts";
-import { channelErrorOf } from "./errors.ts";
+import { channelErrorOf, type Op } from "./errors.ts";
+import { fetchAttachment, postableFile, postedFileId } from "./files.ts";
 import { type Network, networkOf } from "./networks.ts";
 import { chatSdkState } from "./state.ts";
 
@@ -27,6 +31,8 @@ export interface ChatSdkCapabilities {
   readonly maxMessageLength?: number;
   /** Whether it has buttons. If not, questions are answered in words. */
   readonly supportsActions?: boolean;
+  /** The largest file that can be sent, in bytes; 0: none can, and people read that there is one. */
+  readonly maxFileBytes?: number;
 }
 
 /** An adapter of the Chat SDK, and what the app wants of it. */
@@ -80,7 +86,8 @@ export function chatSdkMessenger(options: ChatSdkMessengerOptions): MessengerDef
     throw fail(`the adapter would read by itself. Make it with \`mode: "webhook"\`, not "${mode}".`);
   if (shard !== undefined && stateAgent === undefined)
     throw fail("`shard` is for `stateAgent`: give the class of the children too.");
-  refuseUnknown(capabilities, { canEditMessages: true, maxMessageLength: true, supportsActions: true }, "capabilities");
+  const abilities = { canEditMessages: true, maxMessageLength: true, supportsActions: true, maxFileBytes: true };
+  refuseUnknown(capabilities, abilities, "capabilities");
   refuseUnknown(pace, { directMs: true, groupMs: true, perSecond: true }, "pace");
   const known = networkOf(adapter);
   const network: Network = {
@@ -94,6 +101,7 @@ export function chatSdkMessenger(options: ChatSdkMessengerOptions): MessengerDef
         : capabilities.supportsActions
           ? known.buttonData || ACTION_BYTES
           : 0,
+    file: capabilities?.maxFileBytes ?? known.file,
     retries: retries ?? known.retries,
   };
   const common = Object.fromEntries(Object.entries(options).filter(([name]) => name in messengerOptionNames));
@@ -121,7 +129,7 @@ function chatSdkChannel(options: ChatSdkMessengerOptions, network: Network): Cha
     return opened;
   };
   /** One call of the adapter. It takes no signal: who gave up before is not called for. */
-  const call = async <T>(op: "create" | "edit", signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
+  const call = async <T>(op: Op, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
     signal.throwIfAborted();
     try {
       await bridge().ready();
@@ -137,9 +145,19 @@ function chatSdkChannel(options: ChatSdkMessengerOptions, network: Network): Cha
       throw channelErrorOf(provider, op, thrown);
     }
   };
+  const post = ({ thread, replyTo }: Place, message: object) => {
+    const reply =
+      network.replies === true && replyTo !== undefined ? adapter.reply?.(thread, replyTo, message) : undefined;
+    return reply ?? adapter.postMessage(thread, message);
+  };
+  const canFetch =
+    adapter.rehydrateAttachment !== undefined || adapter.fetchMessage !== undefined || network.readAgain !== undefined;
   return {
     provider,
-    limits: { text: network.text, buttonData: network.buttonData, editable: network.editable },
+    limits: {
+      ...{ text: network.text, buttonData: network.buttonData, editable: network.editable },
+      ...(network.file > 0 && { file: network.file }),
+    },
     pace: { perPlaceMs: ({ dm }) => (dm ? network.directMs : network.groupMs), perSecond: network.perSecond },
     open(room: ChannelRoom) {
       const ask = stateAgent === undefined ? () => room.state : shards(room, stateAgent, shard);
@@ -165,12 +183,17 @@ function chatSdkChannel(options: ChatSdkMessengerOptions, network: Network): Cha
           place.thread,
           network.marks === true ? `\n\n<!-- ${markOf(key)} -->` : "",
         );
-        const { replyTo, thread } = place;
-        const reply =
-          network.replies === true && replyTo !== undefined ? adapter.reply?.(thread, replyTo, message) : undefined;
-        const { id } = await (reply ?? adapter.postMessage(thread, message));
+        const { id } = await post(place, message);
         return { id };
       }),
+    ...(network.file > 0 && {
+      sendFile: (place: Place, file: SentFile, key: string, signal: AbortSignal) =>
+        call("create", signal, async () => ({ id: postedFileId(await post(place, postableFile(file)), key) })),
+    }),
+    ...(canFetch && {
+      fetchFile: (file: FileRef, signal: AbortSignal) =>
+        call("fetch", signal, () => fetchAttachment({ adapter, network }, file, signal)),
+    }),
     edit: (place, id, content, signal) =>
       call("edit", signal, async () => {
         const change = (shown: Content) =>
@@ -187,6 +210,8 @@ function chatSdkChannel(options: ChatSdkMessengerOptions, network: Network): Cha
       adapter.fetchMessages !== undefined && {
         find: (place: Place, key: string, _since: number, signal: AbortSignal) =>
           call("create", signal, async () => {
+            // The mark is in texts alone.
+            if (key.startsWith(FILE_KEY)) return "unknown" as const;
             const found = await adapter.fetchMessages?.(place.thread, { limit: LOOKED_AT, direction: "backward" });
             const mark = markOf(key);
             const one = found?.messages.find(({ raw }) => JSON.stringify(raw).includes(mark));

@@ -16,6 +16,9 @@ const WORDS: readonly (readonly [RegExp, ChannelErrorKind])[] = [
   [/internal_error|fatal_error|service_unavailable|request_timeout/i, "unknown"],
 ];
 
+/** What an adapter is asked to do. */
+export type Op = "create" | "edit" | "fetch";
+
 /** What the classes of the SDK's own errors mean, by name: each adapter may bring its own copy of them. */
 const NAMES: Readonly<Record<string, ChannelErrorKind>> = {
   AdapterRateLimitError: "rate",
@@ -29,9 +32,10 @@ const NAMES: Readonly<Record<string, ChannelErrorKind>> = {
 const DEFAULT_WAIT_MS = 1_000;
 
 /** What an adapter's failed call means. When in doubt, unknown: asked about, or repeated with a note, but never dropped. */
-export function channelErrorOf(network: string, op: "create" | "edit", thrown: unknown): ChannelError {
+export function channelErrorOf(network: string, op: Op, thrown: unknown): ChannelError {
   if (thrown instanceof ChannelError) return thrown;
-  const words = `${network} (${op}): ${errorText(thrown)}`;
+  // Addresses may hold a token.
+  const words = `${network} (${op}): ${errorText(thrown).replaceAll(/\bhttps?:\/\/\S+/gi, "…")}`;
   const layers = layersOf(thrown);
   const kind = kindOf(op, layers);
   if (kind !== "rate") return new ChannelError(kind, words);
@@ -52,7 +56,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 
-function kindOf(op: "create" | "edit", layers: readonly Record<string, unknown>[]): ChannelErrorKind {
+function kindOf(op: Op, layers: readonly Record<string, unknown>[]): ChannelErrorKind {
   if (layers.some(({ code }) => typeof code === "string" && NEVER_LEFT.test(code))) return "unsent";
   const status = layers.map(statusOf).find((one) => one !== undefined);
   if (status === 429 || (status === 403 && headersOf(layers)["x-ratelimit-remaining"] === "0")) return "rate";
@@ -61,11 +65,11 @@ function kindOf(op: "create" | "edit", layers: readonly Record<string, unknown>[
   if (said !== undefined) return said;
   const named = NAMES[textOf(layers[0]?.name)];
   if (named !== undefined) return named;
-  if (layers[0]?.name === "ResourceNotFoundError") return op === "edit" ? "gone" : "refused";
+  if (layers[0]?.name === "ResourceNotFoundError") return op === "create" ? "refused" : "gone";
   if (layers.some((layer) => platformOf(layer) !== undefined)) return "refused";
   if (status === undefined || status >= 500) return "unknown";
   if (status === 401) return "auth";
-  if ((status === 404 || status === 410) && op === "edit") return "gone";
+  if ((status === 404 || status === 410) && op !== "create") return "gone";
   return status >= 400 ? "refused" : "unknown";
 }
 

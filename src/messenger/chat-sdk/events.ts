@@ -3,6 +3,7 @@ import { isRecord } from "../../base/json.ts";
 import { type Author, type MessengerEvent, messageKey } from "../channel.ts";
 import { isOwnButton } from "../reception.ts";
 import type { ChatSdkAdapter, SdkAction, SdkAuthor, SdkCommand, SdkMessage } from "./adapter.ts";
+import { fileRefs } from "./files.ts";
 import type { Network } from "./networks.ts";
 
 /** Whose words and presses are read, and by which name it is called. */
@@ -26,10 +27,7 @@ export function messageEvent(
   const names = namesUs(reader);
   const text = names.reduce((words, pattern) => words.replace(pattern, `@${reader.userName()}`), message.text);
   const group = isRecord(message.raw) ? message.raw[GROUP] : undefined;
-  const files = message.attachments.map(({ name, type, mimeType }) => ({
-    name: name ?? type ?? "file",
-    mediaType: mimeType ?? "application/octet-stream",
-  }));
+  const files = fileRefs(reader, thread, message);
   const event: MessengerEvent = {
     ...{ kind: "message", keys: [messageKey({ thread, messageId })], thread, messageId, text, files },
     ...{ dm: adapter.isDM?.(thread) === true, author: authorOf(author) },

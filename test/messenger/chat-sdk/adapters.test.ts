@@ -1,7 +1,7 @@
 // Published adapters of the Chat SDK, each against a fake of its network.
 import { expect, test, describe } from "vitest";
 import { serverTool } from "../../think/harness.ts";
-import { openSdk } from "./kit.ts";
+import { openSdk, openWithFiles, prompted } from "./kit.ts";
 import { NETWORKS, type NetworkName } from "./networks.ts";
 
 const names = Object.keys(NETWORKS) as NetworkName[];
@@ -10,6 +10,17 @@ const paragraph = (n: number) =>
 /** Longer than the network takes at once, and full of what has a meaning in Markdown. */
 const longFor = (name: NetworkName) =>
   Array.from({ length: name === "github" ? 170 : 40 }, (_, i) => paragraph(i)).join("\n\n");
+/** GitHub's adapter neither tells of files nor takes any. */
+const withFiles = names.filter((name) => name !== "github");
+const picture = (length = 40_000) => ({
+  name: "p.jpg",
+  mediaType: "image/jpeg",
+  bytes: new Uint8Array(length).fill(7),
+});
+const IMAGES = { allow: ["image/*"], maxBytes: 100_000 };
+const ZIP = { mediaType: "application/zip", data: new Uint8Array(500).fill(3) };
+/** What the network knows a picture by: Telegram gives them no names. */
+const shownAs = (name: NetworkName) => (name === "telegram" ? "image" : "p.jpg");
 const wordsOf = (text: string) => text.match(/[a-z0-9]+/gi) ?? [];
 
 describe.each(names)("%s", (name) => {
@@ -166,3 +177,80 @@ describe.each(names)("%s", (name) => {
     expect(kit.model.calls).toHaveLength(1);
   });
 });
+
+describe.each(withFiles)("files at %s", (name) => {
+  test("a picture is read by the model; no token, and no address that opens by itself, is in a row, an event or a prompt", async () => {
+    const kit = await openWithFiles(name, { attachments: IMAGES });
+    expect(await kit.deliver(kit.network.sends?.(picture(), "look") ?? [])).toEqual([200]);
+    await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+    expect(prompted(kit)).toEqual(["look", ["image/jpeg", 40_000]]);
+    const rows = kit.ports.flatMap((port) =>
+      port
+        .sql<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'perdure_%'")
+        .flatMap((table) => port.sql(`SELECT * FROM ${table.name}`)),
+    );
+    const { botToken } = kit.network.config;
+    for (const all of [rows, kit.events, kit.model.calls])
+      for (const secret of [String(botToken), "/file/bot", "hm="]) expect(JSON.stringify(all)).not.toContain(secret);
+    expect(kit.events).toEqual([]);
+  });
+
+  test("one of another kind, or too large, is said, and not asked for", async () => {
+    const kit = await openWithFiles(name, { attachments: IMAGES });
+    const program = { name: "run.exe", mediaType: "application/x-msdownload", bytes: new Uint8Array(9) };
+    await kit.deliver(kit.network.sends?.(program, "run it") ?? []);
+    await kit.until(() => expect(kit.texts()).toHaveLength(1));
+    const mark = "[file: run.exe (application/x-msdownload), not read: files of this kind are not read here]";
+    expect(prompted(kit)).toEqual(["run it", mark]);
+    await kit.deliver(kit.network.sends?.(picture(100_001), "look") ?? []);
+    await kit.until(() => expect(kit.texts()).toHaveLength(2));
+    const large = `[file: ${shownAs(name)} (image/jpeg), not read: it is larger than 100000 bytes]`;
+    expect(prompted(kit)).toEqual(["look", large]);
+    expect(kit.events.map(({ type }) => type)).toEqual(["messenger:file-left", "messenger:file-left"]);
+    expect(kit.network.asked?.()).toBe(0);
+  });
+
+  test("a file that was not fetched when the life ends is fetched by the next one, and the turn waits for it", async () => {
+    const kit = await openWithFiles(name, { attachments: IMAGES });
+    kit.network.breaksFile?.("read");
+    expect(await kit.deliver(kit.network.sends?.(picture(), "look") ?? [])).toEqual([200]);
+    await kit.until(() => expect(kit.network.asked?.()).toBe(1));
+    await kit.restart();
+    await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+    expect(prompted(kit)).toEqual(["look", ["image/jpeg", 40_000]]);
+    expect(kit.model.calls).toHaveLength(1);
+  });
+
+  test("a file of an answer is sent below its words, once", async () => {
+    const kit = await openWithFiles(name, { script: () => ({ text: "Here.", files: [ZIP] }) });
+    await kit.deliver(kit.network.says("pack it"));
+    await kit.until(() =>
+      expect(kit.holder().listDeliveries()).toMatchObject([{ state: "done", parts: 2, maybeTwice: false }]),
+    );
+    const seen = kit.network
+      .seen()
+      .map(({ text, file }) => (file === undefined ? text : [file.name, file.bytes.length]));
+    expect(seen).toEqual(["Here.", ["application.zip", 500]]);
+  });
+
+  test("a file whose sending was cut off is sent again, and said to be maybe twice", async () => {
+    const kit = await openWithFiles(name, { script: () => ({ files: [ZIP] }) });
+    kit.network.breaksFile?.("lost-answer");
+    await kit.deliver(kit.network.says("pack it"));
+    await kit.until(() => expect(kit.holder().listDeliveries()).toMatchObject([{ state: "done", maybeTwice: true }]));
+    expect(kit.network.seen().map(({ file }) => file?.name)).toEqual(["application.zip", "application.zip"]);
+  });
+});
+
+test.each(["github", "discord"] as const)(
+  "a file that cannot be sent is said in its place, and told of: at %s, as it is called here",
+  async (name) => {
+    // Discord's adapter sends files to Discord alone, whatever server it was told to call.
+    const kit = await openSdk(name, { script: () => ({ text: "Here.", files: [ZIP] }) });
+    await kit.deliver(kit.network.says("pack it"));
+    await kit.until(() => expect(kit.texts()).toEqual(["Here.", "(The file application.zip could not be sent.)"]));
+    expect(kit.events).toMatchObject([
+      { type: "delivery:file-left", payload: { file: "application.zip", reason: "files cannot be sent there" } },
+    ]);
+  },
+);

@@ -1,5 +1,5 @@
 // What every channel must do, of the channels over published adapters.
-import type { Channel, StateOp } from "perdure/messengers";
+import type { Channel, SentFile, StateOp } from "perdure/messengers";
 import { chatSdkMessenger } from "perdure/messengers/chat-sdk";
 import { channelConformance, type ConformanceNetwork } from "perdure/testing";
 import { describe, expect, test } from "vitest";
@@ -47,7 +47,11 @@ async function open(name: NetworkName): Promise<ConformanceNetwork> {
       if (network.presses !== undefined) queue.push(network.presses(label));
     },
     deletes: network.deletes,
-    seen: () => network.seen().map(({ id, text }) => ({ id, text })),
+    // Slack's and Discord's adapters read files from public addresses alone: see adapters.test.ts.
+    ...(name === "telegram" && {
+      sendsFile: (file: SentFile, text: string) => void queue.push(...(network.sends?.(file, text) ?? [])),
+    }),
+    seen: () => network.seen().map(({ id, text, file }) => ({ id, text, ...(file !== undefined && { file }) })),
     told: () => network.told(),
     creates: () => network.creates(),
     breaks: (how) => network.breaks(how),

@@ -11,7 +11,15 @@ export interface FakeMessage {
   readonly at: string;
   text: string;
   readonly versions: string[];
+  /** It is a file. */
+  readonly file?: FakeFile;
   buttons: { readonly id: string; readonly label: string; readonly value?: string; readonly disabled?: boolean }[];
+}
+
+export interface FakeFile {
+  readonly name: string;
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
 }
 
 export interface FakeAnswer {
@@ -26,6 +34,8 @@ export type FakeFault = { readonly kind: "lost-answer" } | ({ readonly kind: "an
 export interface FakeCall {
   readonly method: string;
   readonly path: string;
+  readonly query: URLSearchParams;
+  /** Files of a form among them. */
   readonly body: Json;
 }
 
@@ -40,7 +50,8 @@ export class FakeApi {
   constructor(act: (call: FakeCall, api: FakeApi) => FakeAnswer & { readonly made?: true }) {
     this.#server = createServer((request, response) => {
       void bodyOf(request).then((body) => {
-        const call = { method: request.method ?? "", path: (request.url ?? "").split("?")[0] ?? "", body };
+        const [path = "", query] = (request.url ?? "").split("?");
+        const call = { method: request.method ?? "", path, query: new URLSearchParams(query), body };
         this.calls.push(call);
         const before = this.messages.length;
         const fault = isCreate(call) ? this.#faults.shift() : undefined;
@@ -78,8 +89,8 @@ export class FakeApi {
     return String(this.#next++);
   }
 
-  post(id: string, at: string, text: string, buttons: FakeMessage["buttons"] = []): FakeMessage {
-    const message = { id, at, text, versions: [text], buttons };
+  post(id: string, at: string, text: string, buttons: FakeMessage["buttons"] = [], file?: FakeFile): FakeMessage {
+    const message = { id, at, text, versions: [text], buttons, ...(file !== undefined && { file }) };
     this.messages.push(message);
     return message;
   }
@@ -96,13 +107,26 @@ export class FakeApi {
 }
 
 const isCreate = ({ method, path }: FakeCall) =>
-  method === "POST" && /chat\.postMessage$|\/channels\/\d+\/messages$|\/issues\/\d+\/comments$/.test(path);
+  method === "POST" &&
+  /chat\.postMessage$|files\.completeUploadExternal$|\/channels\/\d+\/messages$|\/issues\/\d+\/comments$/.test(path);
 
 async function bodyOf(request: IncomingMessage): Promise<Json> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString();
+  const whole = Buffer.concat(chunks);
+  const type = request.headers["content-type"] ?? "";
+  if (type.startsWith("multipart/form-data"))
+    return formOf(await new Response(whole, { headers: { "content-type": type } }).formData());
+  const text = whole.toString();
   if (text === "") return {};
   if (request.headers["content-type"]?.startsWith("application/json") === true) return JSON.parse(text) as Json;
   return Object.fromEntries(new URLSearchParams(text));
+}
+
+async function formOf(form: FormData): Promise<Json> {
+  const body: Json = {};
+  for (const [key, value] of form)
+    body[key] =
+      typeof value === "string" ? value : { name: value.name, mediaType: value.type, bytes: await value.bytes() };
+  return body;
 }

@@ -1,9 +1,10 @@
 // A real host with an agent that is talked to through a published adapter.
+import { Readable } from "node:stream";
 import type { ToolSet } from "ai";
 import { type AgentHost, Think } from "perdure";
 import { defineMessengers, MessengerStateAgent } from "perdure/messengers";
 import { chatSdkMessenger, type ChatSdkMessengerOptions } from "perdure/messengers/chat-sdk";
-import { memoryStorage, serve } from "perdure/node";
+import { memoryStorage, serve, subscribe } from "perdure/node";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, onTestFinished, vi } from "vitest";
 import { type Hook, NETWORKS, type NetworkName, type SdkNetwork } from "./networks.ts";
@@ -26,6 +27,7 @@ export async function openSdk(name: NetworkName, { script, tools = {}, config, .
   const lives: Think[] = [];
   const ports: AgentHost[] = [];
   const errors: string[] = [];
+  const events: { type: string; payload: unknown }[] = [];
   class Talk extends Think {
     override workspaceTools = false as const;
     constructor(port: AgentHost) {
@@ -60,14 +62,18 @@ export async function openSdk(name: NetworkName, { script, tools = {}, config, .
         log: false,
       },
     });
+  const forget = subscribe("*", (event) => {
+    if (event.type.endsWith("file-left")) events.push(event);
+  });
   let host = await open();
   onTestFinished(async () => {
     await host.stop();
+    forget();
     await network.close();
     expect(errors).toEqual([]);
   });
   return {
-    ...{ network, model, lives, ports, errors },
+    ...{ network, model, lives, ports, errors, events },
     /** Delivers it, as the network does. */
     post: ({ headers, body }: Hook) =>
       fetch(`${host.url}/agents/talk/main/messengers/there/webhook`, { method: "POST", headers, body }),
@@ -91,4 +97,48 @@ export async function openSdk(name: NetworkName, { script, tools = {}, config, .
       await host.getAgentByName(Talk, "main").listDeliveries();
     },
   };
+}
+
+const DISCORD = "https://discord.com/api/v10";
+
+/** As above. Addresses of files that adapters do not let anybody change lead to the fake. */
+export async function openWithFiles(name: NetworkName, options: SdkKitOptions = {}) {
+  const opens = (url: string, authorization?: string) => {
+    const bytes = kit.network.opens?.(url, authorization);
+    if (bytes === undefined) throw new Error(`Nothing can be read from ${url}`);
+    return bytes;
+  };
+  const fileTransport = (url: URL, _signal: AbortSignal, headers: Record<string, string> = {}) =>
+    Promise.resolve().then(() =>
+      Object.assign(Readable.from([opens(url.href, headers.authorization)]), { statusCode: 200, headers: {} }),
+    );
+  const config = { slack: { fileTransport }, discord: { apiUrl: DISCORD }, telegram: {}, github: {} }[name];
+  if (name === "discord") {
+    const { DiscordAdapter } = await import("@chat-adapter/discord");
+    const reads = DiscordAdapter.prototype as unknown as { downloadAttachment(url: string): Promise<Uint8Array> };
+    const real = globalThis.fetch;
+    const stubs = [
+      vi.spyOn(reads, "downloadAttachment").mockImplementation((url) => Promise.resolve().then(() => opens(url))),
+      vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {
+        const here = typeof input === "string" ? input.replace(DISCORD, String(kit.network.config.apiUrl)) : input;
+        return real(here, init);
+      }),
+    ];
+    onTestFinished(() => stubs.forEach((stub) => stub.mockRestore()));
+  }
+  const kit = await openSdk(name, { ...options, config });
+  return kit;
+}
+
+/** What the model was sent by a call, bytes as their length. */
+export function prompted({ model }: { readonly model: ReturnType<typeof scriptedModel> }, call = -1): unknown[] {
+  const user = model.calls.at(call)?.prompt.findLast(({ role }) => role === "user");
+  const content = (user?.content ?? []) as { type: string; text?: string; mediaType?: string; data?: unknown }[];
+  return content.map((part) => (part.type === "text" ? part.text : [part.mediaType, sizeOf(part.data)]));
+}
+
+function sizeOf(data: unknown): unknown {
+  const inner = (data as { data?: unknown } | undefined)?.data ?? data;
+  if (inner instanceof Uint8Array) return inner.length;
+  return typeof inner === "string" ? Buffer.from(inner.replace(/^data:[^,]*,/, ""), "base64").length : inner;
 }

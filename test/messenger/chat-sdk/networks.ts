@@ -1,7 +1,7 @@
 // Networks on loopback, where Ada talks with an agent through a published adapter.
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { fakeTelegram, tooManyRequests } from "perdure/testing";
-import { FakeApi, type FakeMessage, type Json } from "./fake-api.ts";
+import { FakeApi, type FakeFile, type FakeMessage, type Json } from "./fake-api.ts";
 
 /** A request to the webhook, as the network sends it. */
 export interface Hook {
@@ -26,9 +26,17 @@ export interface SdkNetwork {
   forged(): Hook;
   /** What Ada alone was told. */
   told(): readonly string[];
-  seen(): readonly Pick<FakeMessage, "id" | "text" | "versions" | "buttons">[];
+  seen(): readonly Pick<FakeMessage, "id" | "text" | "versions" | "buttons" | "file">[];
   creates(): number;
   breaks(how: "rate" | "refused" | "lost-answer" | "unsent"): void | Promise<void>;
+  /** Ada sends a file. Undefined: its adapter tells of none. */
+  sends?: (file: FakeFile, text: string) => Hook[];
+  /** What goes wrong with the next file: that is sent, or that is read. */
+  breaksFile?: (how: "lost-answer" | "read") => void;
+  /** How often a file was asked for. */
+  asked?: () => number;
+  /** What stands at a public address. */
+  opens?: (url: string, authorization: string | undefined) => Uint8Array | undefined;
   deletes(id: string): void;
   close(): Promise<void>;
 }
@@ -58,8 +66,8 @@ async function telegram(): Promise<SdkNetwork> {
     },
     forged: () => ({ headers: { ...headers, "x-telegram-bot-api-secret-token": "wrong" }, body: "{}" }),
     seen: () =>
-      bot().map(({ id, text, versions, buttons }) => ({
-        ...{ id: `7:${id}`, text: unescaped(text), versions },
+      bot().map(({ id, text, versions, buttons, file }) => ({
+        ...{ id: `7:${id}`, text: unescaped(text), versions, ...(file !== undefined && { file }) },
         buttons: buttons.map((one) => ({ id: one.callback_data, label: one.text })),
       })),
     told: () => [],
@@ -69,6 +77,10 @@ async function telegram(): Promise<SdkNetwork> {
       const refused = { kind: "answer", status: 403, description: "Forbidden: bot was blocked by the user" } as const;
       fake.plan("sendMessage", how === "rate" ? tooManyRequests(2) : how === "refused" ? refused : { kind: how });
     },
+    sends: (file, caption) => [hook(fake.sends(7, ADA, file, { caption }))],
+    breaksFile: (how) =>
+      how === "read" ? fake.plan("getFile", tooManyRequests(1)) : fake.plan("sendDocument", { kind: how }),
+    asked: () => fake.calls.filter(({ method }) => method === "getFile").length,
     deletes: (id) => fake.deletes(7, Number(id.split(":")[1])),
     close: () => fake.close(),
   };
@@ -118,18 +130,42 @@ async function slack(): Promise<SdkNetwork> {
         api.change(found, textOf(body), body.blocks === undefined ? found.buttons : buttonsOf(body));
         return ok({ ts: found.id, channel: body.channel });
       }
+      case "files.getUploadURLExternal": {
+        const id = `F${api.id()}`;
+        uploads.set(id, { name: String(body.filename), mediaType: "", bytes: new Uint8Array() });
+        return ok({ file_id: id, upload_url: `${api.url}/upload/${id}` });
+      }
+      case "files.completeUploadExternal": {
+        const files = parsed(body.files) as { id: string }[];
+        for (const { id } of files) api.post(id, String(body.channel_id), "", [], uploads.get(id));
+        return ok({ files });
+      }
       case "chat.postEphemeral":
         told.push(textOf(body));
         return ok({ message_ts: stamp() });
-      default:
+      default: {
+        const [, id] = /^\/upload\/(\w+)$/.exec(path) ?? [];
+        const [file] = Object.values(body) as FakeFile[];
+        const known = uploads.get(id ?? "");
+        if (id !== undefined && known !== undefined && file !== undefined)
+          uploads.set(id, { ...known, bytes: file.bytes });
         return ok({});
+      }
     }
   }).listen();
+  const uploads = new Map<string, FakeFile>();
+  const shared = new Map<string, Uint8Array>();
+  let [asked, broken] = [0, 0];
   const signed = (body: string, type: string, secret = "signing"): Hook => {
     const at = String(Math.floor(Date.now() / 1000));
     const hash = createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex");
     const headers = { "content-type": type, "x-slack-request-timestamp": at, "x-slack-signature": `v0=${hash}` };
     return { headers, body };
+  };
+  const said = (more: Json): Hook[] => {
+    const event = { type: "message", channel: "D1", channel_type: "im", user: "U7", ts: stamp(), team: "T1", ...more };
+    const envelope = { type: "event_callback", team_id: "T1", event_id: `Ev${api.id()}`, event };
+    return [signed(JSON.stringify(envelope), "application/json")];
   };
   return {
     name: "slack",
@@ -139,10 +175,22 @@ async function slack(): Promise<SdkNetwork> {
       ...{ botToken: "xoxb-fake", signingSecret: "signing", apiUrl: `${api.url}/api/` },
       webClientOptions: { retryConfig: { retries: 0 }, rejectRateLimitedCalls: true },
     },
-    says(text) {
-      const event = { type: "message", channel: "D1", channel_type: "im", user: "U7", text, ts: stamp(), team: "T1" };
-      const envelope = { type: "event_callback", team_id: "T1", event_id: `Ev${api.id()}`, event };
-      return [signed(JSON.stringify(envelope), "application/json")];
+    says: (text) => said({ text }),
+    sends({ name, mediaType, bytes }, text) {
+      const url_private = `https://files.slack.com/files-pri/T1-F${api.id()}/${name}`;
+      shared.set(url_private, bytes);
+      const file = { id: "F1", name, mimetype: mediaType, size: bytes.length, url_private };
+      return said({ text, subtype: "file_share", files: [file] });
+    },
+    breaksFile(how) {
+      if (how === "read") broken++;
+      else api.plan({ kind: how });
+    },
+    asked: () => asked,
+    opens(url, authorization) {
+      asked++;
+      if (broken > 0) return void broken--;
+      return authorization === "Bearer xoxb-fake" ? shared.get(url) : undefined;
     },
     presses(label) {
       const message = api.messages.findLast(({ buttons }) => buttons.length > 0);
@@ -189,13 +237,29 @@ async function discord(): Promise<SdkNetwork> {
         ...{ id: String(id), label: String(label), disabled: disabled === true },
       }));
   const unknown = { status: 404, body: { code: 10_008, message: "Unknown Message" } };
-  const api: FakeApi = await new FakeApi(({ method, path, body }) => {
+  const told: Json[] = [];
+  let [asked, broken] = [0, 0];
+  const shared = new Map<string, Uint8Array>();
+  const api: FakeApi = await new FakeApi(({ method, path, query, body: given }) => {
+    const { "files[0]": file, payload_json: json } = given as { "files[0]"?: FakeFile; payload_json?: string };
+    const body = json === undefined ? given : (JSON.parse(json) as Json);
     const [, channel = "", id] = /^\/channels\/(\d+)\/messages(?:\/(\d+))?$/.exec(path) ?? [];
     const text = textOf(body);
     if (String(body.content ?? "").length > 2_000)
       return { status: 400, body: { code: 50_035, message: "Invalid Form Body" } };
     if (method === "POST" && id === undefined && channel !== "")
-      return { body: { id: api.post(api.id(), channel, text, buttonsOf(body)).id, channel_id: channel } };
+      return { body: { id: api.post(api.id(), channel, text, buttonsOf(body), file).id, channel_id: channel } };
+    if (method === "GET" && id === undefined && channel !== "") {
+      const before = told.filter((one) => BigInt(String(one.id)) < BigInt(query.get("before") ?? 0));
+      const fresh = (files: Json[]) =>
+        files.map((one) => ({ ...one, url: `${String(one.url).split("?")[0]}?hm=fresh` }));
+      return {
+        body: before
+          .slice(-Number(query.get("limit")))
+          .reverse()
+          .map((one) => ({ ...one, attachments: fresh(one.attachments as Json[]) })),
+      };
+    }
     const found = api.find(id);
     if (method === "PATCH") {
       if (found === undefined) return unknown;
@@ -217,6 +281,15 @@ async function discord(): Promise<SdkNetwork> {
     };
     return { headers, body };
   };
+  const said = (content: string, attachments: Json[] = []): Hook[] => {
+    const data = {
+      ...{ id: api.id(), channel_id: "55", channel_type: 1, author: person, content, mentions: [], attachments },
+      ...{ timestamp: new Date().toISOString(), edited_timestamp: null },
+    };
+    told.push(data);
+    const body = JSON.stringify({ type: "GATEWAY_MESSAGE_CREATE", timestamp: Date.now(), data });
+    return [{ headers: { "content-type": "application/json", "x-discord-gateway-token": "discord-token" }, body }];
+  };
   return {
     name: "discord",
     thread: "discord:@me:55",
@@ -225,13 +298,22 @@ async function discord(): Promise<SdkNetwork> {
       ...{ botToken: "discord-token", applicationId: "99", apiUrl: api.url, userName: "helper" },
       publicKey: publicKey.export({ format: "der", type: "spki" }).subarray(-32).toString("hex"),
     },
-    says(content) {
-      const data = {
-        ...{ id: api.id(), channel_id: "55", channel_type: 1, author: person, content, mentions: [], attachments: [] },
-        timestamp: new Date().toISOString(),
-      };
-      const body = JSON.stringify({ type: "GATEWAY_MESSAGE_CREATE", timestamp: Date.now(), data });
-      return [{ headers: { "content-type": "application/json", "x-discord-gateway-token": "discord-token" }, body }];
+    says: (content) => said(content),
+    sends({ name, mediaType, bytes }, text) {
+      const url = `https://cdn.discordapp.com/attachments/55/${api.id()}/${name}`;
+      shared.set(`${url}?hm=fresh`, bytes);
+      const file = { id: "1", filename: name, content_type: mediaType, size: bytes.length, url: `${url}?hm=first` };
+      return said(text, [file]);
+    },
+    breaksFile(how) {
+      if (how === "read") broken++;
+      else api.plan({ kind: how });
+    },
+    asked: () => asked,
+    // What it was first opened by is not good for long.
+    opens(url) {
+      asked++;
+      return broken > 0 ? void broken-- : shared.get(url);
     },
     presses(label) {
       const message = api.messages.findLast(({ buttons }) => buttons.length > 0);

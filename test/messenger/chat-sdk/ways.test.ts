@@ -1,10 +1,13 @@
 // What each network has of its own, and what would go wrong with the SDK's own runtime.
 import { createHmac } from "node:crypto";
+import { Readable } from "node:stream";
 import type { Adapter, ChatInstance, StateAdapter } from "chat";
 import { MessengerStateAgent } from "perdure/messengers";
 import { type ChatSdkAdapter, chatSdkMessenger } from "perdure/messengers/chat-sdk";
 import { expect, expectTypeOf, test } from "vitest";
 import type { Bridge } from "../../../src/messenger/chat-sdk/bridge.ts";
+import { fetchAttachment, fileRefs, postedFileId } from "../../../src/messenger/chat-sdk/files.ts";
+import { networkOf } from "../../../src/messenger/chat-sdk/networks.ts";
 import type { chatSdkState } from "../../../src/messenger/chat-sdk/state.ts";
 import { serverTool } from "../../think/harness.ts";
 import { openSdk } from "./kit.ts";
@@ -218,4 +221,84 @@ test("what adapters keep is in rows of the agent, or in a child for each shard",
   expect(keysOf(sharded.ports[0])).toEqual([]);
   const children = sharded.lives[0]?.listSubAgents(MessengerStateAgent).map(({ name }) => name);
   expect(children).toEqual(expect.arrayContaining(["thread-participants", "user"]));
+});
+
+test("of a file what is stored is ids, or where its message is; no address that anybody could open", async () => {
+  const asked: unknown[] = [];
+  const bytes = new Uint8Array([1, 2, 3]);
+  const fetchData = () => Promise.resolve(bytes);
+  const shown = (fetchMetadata?: Record<string, string>) => ({
+    name: "a.png",
+    mimeType: "image/png",
+    fetchMetadata,
+    fetchData,
+  });
+  const says = (one: object, raw: object = {}) =>
+    ({ id: "5", text: "", author: {}, metadata: { edited: false }, attachments: [one], raw }) as never;
+  const source = (name: string, more: object = {}) => {
+    const adapter = { name, ...more } as unknown as ChatSdkAdapter;
+    return { adapter, network: networkOf(adapter) };
+  };
+  const idOf = (of: ReturnType<typeof source>, one: object, raw?: object) =>
+    JSON.parse(fileRefs(of, "x:1:2", says(one, raw))[0]?.id ?? "null") as unknown;
+  const rehydrateAttachment = (given: unknown) => (asked.push(given), shown());
+  const fetchMessage = (...given: unknown[]) => (asked.push(given), Promise.resolve(says(shown())));
+
+  const other = source("other", { rehydrateAttachment });
+  expect(idOf(other, shown({ mediaId: "m1" }))).toEqual({ by: { mediaId: "m1" } });
+  expect(idOf(other, shown({ url: "https://there.invalid/a.png" }))).toBeNull();
+  expect(idOf(other, { name: "a.png", fetchMetadata: { mediaId: "m1" } })).toBeNull();
+  const reads = source("other", { fetchMessage });
+  expect(idOf(reads, shown())).toEqual({ thread: "x:1:2", message: "5", at: 0 });
+  const slack = source("slack", { rehydrateAttachment });
+  const url = "https://files.slack.com/files-pri/T1-F1/a.png";
+  expect(idOf(slack, shown({ url, teamId: "T1" }))).toEqual({ by: { url } });
+  for (const opens of [`${url}?t=xoxe-1`, `${url}#t`, "https://u:p@files.slack.com/a.png"])
+    expect(idOf(slack, shown({ url: opens }))).toBeNull();
+  // A thread that was made of a message does not hold it.
+  expect(idOf(source("discord"), shown(), { channel_id: "9" })).toEqual({ thread: "x:1:9", message: "5", at: 0 });
+
+  const { signal } = new AbortController();
+  const read = async (of: ReturnType<typeof source>, one: object, name = "a.png") => {
+    const [file] = fileRefs(of, "x:1:2", says(one));
+    const stream = await fetchAttachment(of, { ...file, name, mediaType: "image/png" }, signal);
+    return new Response(stream).bytes();
+  };
+  expect(await read(other, shown({ mediaId: "m1" }))).toEqual(bytes);
+  expect(await read(reads, shown())).toEqual(bytes);
+  expect(asked).toMatchObject([{ type: "image", fetchMetadata: { mediaId: "m1" } }, ["x:1:2", "5"]]);
+  await expect(read(reads, shown(), "b.png")).rejects.toMatchObject({ kind: "gone" });
+});
+
+test("a file that was posted is known by its own name, else by what the adapter says, else by our key", () => {
+  const posted = { id: "file-1700000000000", raw: { uploadedFileIds: ["F1"] } };
+  expect(postedFileId(posted, "file9")).toBe("F1");
+  expect(postedFileId({ ...posted, raw: { uploadedFileIds: [] } }, "file9")).toBe("file-1700000000000");
+  expect([postedFileId({}, "file9"), postedFileId({ id: "" }, "file9")]).toEqual(["file9", "file9"]);
+});
+
+test("a file is not asked for when nobody waits for it any more, and what failed says no address", async () => {
+  const network = await NETWORKS.slack();
+  const asked: string[] = [];
+  // What Slack shows to those who may not read a file. The adapter tells where that was.
+  const fileTransport = (url: URL) => {
+    asked.push(url.href);
+    return Promise.resolve(
+      Object.assign(Readable.from([]), { statusCode: 200, headers: { "content-type": "text/html" } }),
+    );
+  };
+  const adapter = await makeAdapter("slack", { ...network.config, fileTransport });
+  const { channel } = chatSdkMessenger({ adapter, verifyWebhook: false });
+  const state = () => Promise.resolve(null);
+  channel.open?.({ state, stateIn: () => state });
+  const id = JSON.stringify({ by: { url: "https://files.slack.com/files-pri/T1-F1/a.png" } });
+  const file = { name: "a.png", mediaType: "image/png", id };
+  await expect(channel.fetchFile?.(file, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough");
+  expect(asked).toEqual([]);
+  const failed: unknown = await channel
+    .fetchFile?.(file, new AbortController().signal)
+    .catch((thrown: unknown) => thrown);
+  expect(failed).toMatchObject({ kind: "unknown", message: expect.stringMatching(/files:read.*URL: …$/) as string });
+  expect(asked).toHaveLength(1);
+  await network.close();
 });
