@@ -5,7 +5,7 @@ import { type ToolSet, jsonSchema, tool } from "ai";
 import { Think } from "perdure";
 import { defineMessengers } from "perdure/messengers";
 import { telegramMessenger } from "perdure/messengers/telegram";
-import { serve } from "perdure/node";
+import { memoryStorage, serve } from "perdure/node";
 import { type FakeTelegram, fakeTelegram, type ScriptedCall } from "perdure/testing";
 import { type Line, pickModel } from "../shared/model.ts";
 
@@ -53,7 +53,9 @@ class Bot extends Think {
 }
 
 const { url } = await serve({
-  ...{ agents: { Bot }, dir: ".perdure", port: Number(process.env.PORT ?? 8787), start: [["Bot", "main"]] },
+  ...{ agents: { Bot }, port: Number(process.env.PORT ?? 8787), start: [["Bot", "main"]] },
+  // A Telegram of our own forgets all when it ends, and begins to count anew: so does its bot.
+  ...(fake === undefined ? { dir: ".perdure" } : { storage: memoryStorage() }),
   ...(fake !== undefined && { fetch: (request: Request) => phone(fake, request) }),
 });
 console.log(

@@ -1,5 +1,6 @@
 import { PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { isRecord } from "../base/json.ts";
+import { checkNumbers, type OptionNames, refuseUnknown } from "../base/known-options.ts";
 import type { HostedAgentClass } from "../port.ts";
 import { WEB } from "../store/delivery.ts";
 import type { DeliveryTerms } from "./courier.ts";
@@ -127,8 +128,10 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
     const fail = (why: string) => new PerdureError("bad_config", `The messenger "${id}" ${why}`);
     if (id === WEB) throw fail("must have another name: that one is where clients of the agent are.");
     if (!ID.test(id)) throw fail("must have a name of letters, digits, - and _.");
-    if (typeof (definition as unknown) !== "object" || !("channel" in definition))
-      throw fail("is none. Make it with messenger().");
+    if (!isRecord(definition) || !isRecord(definition.channel))
+      throw fail(
+        "is none. Name each one, and make it with messenger() or a network's own function: { telegram: telegramMessenger(…) }.",
+      );
     const path = pathOf(id, definition);
     if (!path.startsWith("/")) throw fail("has a `path` that does not begin with /.");
     const other = paths.get(path);
@@ -138,6 +141,16 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
     refuseUnknown(definition.limits, { waiting: true, perHour: true }, `limits of the messenger "${id}"`);
     refuseUnknown(definition.attachments, { allow: true, maxBytes: true }, `attachments of the messenger "${id}"`);
     checkAttachments(definition.attachments, fail);
+    checkAllow(definition, fail);
+    const { conversation = "thread", approvers, channelSpeakerLabel } = definition;
+    if (typeof conversation !== "function" && !["thread", "self", "session"].includes(conversation))
+      throw fail('has a `conversation` that is none of "thread", "self" and "session", and no function.');
+    for (const [name, value] of Object.entries({ approvers, channelSpeakerLabel }))
+      if (value !== undefined && typeof value !== "function") throw fail(`has \`${name}\` that is no function.`);
+    const where = `The messenger "${id}"`;
+    checkNumbers(where, definition, ["coalesceMs"], { least: 0 });
+    checkNumbers(where, definition.limits ?? {}, ["waiting", "perHour"]);
+    checkNumbers(where, definition.delivery ?? {}, ["giveUpAfterMs"]);
     const { first, maxChars } = definition.delivery ?? {};
     if (first !== undefined && !["text", "stand-in", "whole"].includes(first))
       throw fail('has a `delivery.first` that is none of "text", "stand-in" and "whole".');
@@ -148,6 +161,17 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
         throw fail(`cannot respond to "${kind}": use "direct-message", "mention", "subscribed-thread" or "action".`);
   }
   return messengers;
+}
+
+/** What is no list, or names people otherwise, would let nobody in, or somebody else. */
+function checkAllow({ allow, channel }: MessengerDefinition, fail: (why: string) => PerdureError): void {
+  if (allow === undefined || typeof allow === "function") return;
+  const isId = (id: unknown) =>
+    typeof id === "string" && id !== "" && !/^@/.test(id) && !id.startsWith(`${channel.provider}:`);
+  if (!Array.isArray(allow) || !allow.every(isId))
+    throw fail(
+      'has an `allow` that is no list of ids, as text and as the network gives them: ["7"]. Names with @ do not count.',
+    );
 }
 
 const KIND = /^(?:\*|[\w.+-]+)\/(?:\*|[\w.+-]+)$/;

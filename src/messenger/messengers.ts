@@ -338,11 +338,13 @@ export class AgentMessengers implements Work {
   }): Delivery[] {
     if (!Number.isInteger(limit) || limit < 1)
       throw new PerdureError("bad_input", "`limit` must be a whole number above 0.");
+    const states = typeof state === "string" ? [state] : state;
+    for (const one of states)
+      if (!["open", "held", "done", "failed"].includes(one))
+        throw new PerdureError("bad_input", `A delivery is never "${one}": it is open, held, done or failed.`);
     const { host } = this.#agent;
     if (host.blank) return [];
-    return listDeliveryRows(host, typeof state === "string" ? [state] : state, limit).map((row) =>
-      toDelivery(host, row),
-    );
+    return listDeliveryRows(host, states, limit).map((row) => toDelivery(host, row));
   }
 
   /** Tries a failed delivery again. False: there is none of that id, or it has not failed. */

@@ -151,6 +151,8 @@ test("over real sockets, through reconnects, in StrictMode", async () => {
     if (ours === undefined || theirs === undefined) throw new Error("The hooks have not returned yet.");
     return { ours, theirs };
   };
+  const told = ({ received }: typeof line) => received.filter(({ type }) => type === "agent-tool-event").length;
+  await eventually(() => expect(Math.min(told(line), told(publicLine))).toBeGreaterThanOrEqual(SCRIPT.length));
   await eventually(() => expect(Object.keys(shown().ours.runsById).sort()).toEqual(ids));
   await eventually(() => expectSame(withoutTimes(shown().ours), withoutTimes(shown().theirs)));
   const before = shown().ours;

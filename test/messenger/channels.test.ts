@@ -1,5 +1,5 @@
 import { Think } from "perdure";
-import { type Channels, defineMessengers, messenger } from "perdure/messengers";
+import { type Channels, defineMessengers, messenger, type MessengerOptions } from "perdure/messengers";
 import { memoryStorage, serve } from "perdure/node";
 import { memoryChannel } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -84,4 +84,25 @@ test("a notice goes to the place of the turn, joins the conversation if it is to
   expect(root?.messages).toMatchObject([{ role: "assistant", metadata: { notice: "notice" } }]);
   expect(kit.texts()).toHaveLength(2);
   await expect(root?.deliverNotice("x", { channel: "memory" })).rejects.toThrow("Say at which `thread`");
+});
+
+test.each([
+  [{ allow: "17" }, "`allow` that is no list of ids"],
+  [{ allow: 7 }, "`allow` that is no list of ids"],
+  [{ allow: [7] }, "`allow` that is no list of ids"],
+  [{ allow: ["@ada"] }, "Names with @ do not count"],
+  [{ allow: ["memory:7"] }, "as the network gives them"],
+  [{ conversation: "thraed" }, "`conversation` that is none of"],
+  [{ approvers: ["7"] }, "`approvers` that is no function"],
+  [{ coalesceMs: -1 }, "coalesceMs must be a number of at least 0"],
+  [{ limits: { perHour: "many" } }, "perHour must be a number"],
+  [{ delivery: { giveUpAfterMs: "1h" } }, "giveUpAfterMs must be a number"],
+])("options that cannot work are refused: %o", (options, words) => {
+  const memory = messenger(memoryChannel().channel(), options as MessengerOptions);
+  expect(() => defineMessengers({ memory })).toThrow(words);
+});
+
+test("a messenger without a name is refused with how to give it one", () => {
+  const memory = messenger(memoryChannel().channel(), { allow: ["7"] });
+  expect(() => defineMessengers(memory as never)).toThrow("Name each one");
 });

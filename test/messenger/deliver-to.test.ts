@@ -50,6 +50,9 @@ test("a place that is none is refused when the agent starts", async () => {
 
 test("what is submitted says where its answer goes, once per key", async () => {
   const kit = await openKit();
+  const nowhere = { deliverTo: { channel: "memory" } as typeof ELSEWHERE };
+  const refused = kit.lives[0]?.submitMessages("Write it.", nowhere);
+  await expect(refused).rejects.toThrow("`deliverTo` must be { channel, thread }");
   const submit = () => kit.lives[0]?.submitMessages("Write it.", { idempotencyKey: "a", deliverTo: ELSEWHERE });
   await submit();
   await submit();

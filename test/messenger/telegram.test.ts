@@ -1,4 +1,4 @@
-import { telegramMessenger } from "perdure/messengers/telegram";
+import { telegramMessenger, type TelegramMessengerOptions } from "perdure/messengers/telegram";
 import { tooManyRequests } from "perdure/testing";
 import { expect, test } from "vitest";
 import { serverTool } from "../think/harness.ts";
@@ -230,8 +230,12 @@ test.each([
   [{ token: "1:a", register: { url: "https://a.example" } }, "`register` is for a webhook"],
   [{ token: "1:a", apiUrl: "ftp://a.example" }, "`apiUrl`"],
   [{ token: "1:a", tokn: "b" }, 'Did you mean "token"'],
+  [{ token: "1:a", mode: "poll" }, '"polling" or "webhook"'],
+  [{ token: "1:a", secretToken: "s", register: "https://a.example" }, "must be { url }"],
+  [{ token: "1:a", secretToken: "s", register: { url: "nope" } }, "must be { url }"],
+  [{ token: "1:a", pace: { perSecond: "25" } }, "perSecond must be a number"],
 ])("options that cannot work are refused: %j", (options, words) => {
-  expect(() => telegramMessenger(options)).toThrow(words);
+  expect(() => telegramMessenger(options as TelegramMessengerOptions)).toThrow(words);
 });
 
 test("what somebody says at Telegram is an act that the app may refuse", async () => {

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { isRecord, tryParseJson } from "../../base/json.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { checkNumbers, type OptionNames, refuseUnknown } from "../../base/known-options.ts";
 import { type Channel, ChannelError, type Content, FILE_KEY, type Place, type Sent } from "../channel.ts";
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
 import { errorCodeOf, type SlackCall, slackCall, slackServers } from "./api.ts";
@@ -51,7 +51,7 @@ const CLOCKS_APART_S = 24 * 60 * 60;
 /** A bot at Slack. @throws PerdureError `bad_config` for options that cannot work */
 export function slackMessenger(options: SlackMessengerOptions): MessengerDefinition {
   refuseUnknown(options, optionNames, "slackMessenger()");
-  const { botToken, appToken, signingSecret, stopCommand, apiUrl: _1, pace: _2, ...common } = options;
+  const { botToken, appToken, signingSecret, stopCommand, apiUrl: _, pace, ...common } = options;
   const fail = (why: string) => new PerdureError("bad_config", `slackMessenger(): ${why}`);
   if (typeof botToken !== "string" || !/^xoxb-[\w-]+$/.test(botToken))
     throw fail("`botToken` must be the bot's own token, as in xoxb-123-abc.");
@@ -61,6 +61,9 @@ export function slackMessenger(options: SlackMessengerOptions): MessengerDefinit
     throw fail("`appToken` must be a token of the app, as in xapp-1-abc.");
   if (signingSecret === "") throw fail("`signingSecret` is empty: everybody would know it.");
   if (stopCommand !== undefined && !/^\/\S+$/.test(stopCommand)) throw fail("`stopCommand` must begin with /.");
+  refuseUnknown(pace, { channelMs: true, perSecond: true }, "pace of slackMessenger()");
+  checkNumbers("slackMessenger()", pace ?? {}, ["channelMs"], { least: 0 });
+  checkNumbers("slackMessenger()", pace ?? {}, ["perSecond"]);
   return messenger(slackChannel(options), common);
 }
 

@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import { sha256 } from "../../base/hash.ts";
 import { isRecord } from "../../base/json.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { checkNumbers, type OptionNames, refuseUnknown } from "../../base/known-options.ts";
 import { yesOrNo } from "../../base/yes-or-no.ts";
 import { type Channel, ChannelError, type Content, type Place, type Sent, type SentFile } from "../channel.ts";
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
@@ -56,7 +56,7 @@ const PHOTO_BYTES = 10 * 1024 * 1024;
 export function telegramMessenger(options: TelegramMessengerOptions): MessengerDefinition {
   refuseUnknown(options, optionNames, "telegramMessenger()");
   const { token, userName: _1, mode: _2, secretToken: _3, verifyWebhook: _4, register: _5, ...rest } = options;
-  const { apiUrl, mentionOnReply: _6, pace: _7, ...common } = rest;
+  const { apiUrl, mentionOnReply: _6, pace, ...common } = rest;
   const fail = (why: string) => new PerdureError("bad_config", `telegramMessenger(): ${why}`);
   if (typeof token !== "string" || !/^\d+:[\w-]+$/.test(token))
     throw fail("`token` must be what @BotFather gave you, as in 123456:ABC-def.");
@@ -65,8 +65,15 @@ export function telegramMessenger(options: TelegramMessengerOptions): MessengerD
     throw fail("`secretToken` must be 1 to 256 letters, digits, - and _.");
   if (mode === "webhook" && secretToken === undefined && verifyWebhook === undefined)
     throw fail("a webhook needs `secretToken`, or `verifyWebhook`; `verifyWebhook: false` believes everybody.");
+  if (mode !== undefined && mode !== "polling" && mode !== "webhook")
+    throw fail('`mode` must be "polling" or "webhook".');
   if (register !== undefined && modeOf(options) === "polling")
     throw fail("`register` is for a webhook: give a `secretToken` too.");
+  if (register !== undefined && !URL.canParse(register.url))
+    throw fail("`register` must be { url }: the address at which Telegram reaches the webhook, in full.");
+  refuseUnknown(pace, { directMs: true, groupMs: true, perSecond: true }, "pace of telegramMessenger()");
+  checkNumbers("telegramMessenger()", pace ?? {}, ["directMs", "groupMs"], { least: 0 });
+  checkNumbers("telegramMessenger()", pace ?? {}, ["perSecond"]);
   return messenger(telegramChannel(options, telegramApi(token, apiUrl)), common);
 }
 
