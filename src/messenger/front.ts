@@ -42,6 +42,8 @@ const DEFAULT_REFUSED = "Sorry, I may not talk with you.";
 const TOO_MUCH = "That is more than I may answer now. Please try again later.";
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_AUTHORS = 10_000;
+const MAX_NAME = 200;
+const KIND = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 const STOP = /^\/stop(@\w+)?\s*$/i;
 
 /**
@@ -110,7 +112,7 @@ export class Front {
     const definition = this.#messengers[id];
     if (definition === undefined) return;
     const self = await this.#selfOf(id, definition.channel);
-    for (const event of definition.channel.parse(input, self)) await this.#handle(id, definition, event);
+    for (const event of definition.channel.parse(input, self)) await this.#handle(id, definition, tidied(event));
   }
 
   #selfOf(id: string, channel: Channel): Promise<Self> {
@@ -167,8 +169,8 @@ export class Front {
     if (answer !== undefined && (await this.#press(id, definition, { ...event, press: answer }, known))) return;
     const isStop = event.kind === "message" && STOP.test(event.text);
     if (event.kind === "edit" || isStop) {
-      // Of what was never answered here there is nothing to change or to stop.
-      if (known !== undefined)
+      // Of what was never answered here there is nothing to change or to stop, and nothing for who may not talk.
+      if (known !== undefined && (await this.#refusal(id, definition, event, false)) === undefined)
         await this.#deps.ask(known.target, isStop ? "stop" : "edit", arrivalOf(id, definition, event, known));
       return;
     }
@@ -236,6 +238,10 @@ export class Front {
           : yesOrNo(await definition.approvers(event, question), "approvers()"));
       const taken = (await this.#deps.ask(known.target, "press", { arrival, may })) as Taken;
       told = taken.told ?? told;
+      if (isWords && taken.refused !== undefined) {
+        this.#tellOnce(id, event, told, `answer:${thread}:${told}`);
+        return true;
+      }
     } else if (isWords) return false;
     if (isWords) {
       this.#deps.notice(id, { thread, dm: event.dm }, told, `answer:${messageKey(event)}`);
@@ -289,7 +295,8 @@ export class Front {
     if (text === "") return;
     const hour = Math.floor(this.#deps.host.clock.now() / HOUR_MS);
     const place = { thread: event.thread, dm: event.dm };
-    this.#deps.notice(id, place, text, `${reason}:${event.author.id}:${event.thread}:${hour}`);
+    // Wherever it was said: who may not talk could begin any number of threads.
+    this.#deps.notice(id, place, text, `${reason}:${event.author.id}:${hour}`);
   }
 
   #recent(author: string): number[] {
@@ -341,6 +348,21 @@ export class Front {
       throw new PerdureError("bad_config", 'conversation() must return a `target` of "self" or "subagent".');
     return { kind: "self", bound: false, ...(said.session !== undefined && { session: said.session }) };
   }
+}
+
+/** Names are chosen by people: they are one line, of a length that names have. What is no kind of a file is of no known kind. */
+function tidied(event: MessengerEvent): MessengerEvent {
+  const { author, files } = event;
+  const tidy = (name: string) => name.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, " ").slice(0, MAX_NAME);
+  const kindOf = (mediaType: string) => {
+    const kind = mediaType.split(";")[0]?.trim() ?? "";
+    return KIND.test(kind) ? kind : "application/octet-stream";
+  };
+  return {
+    ...event,
+    author: { ...author, name: tidy(author.name) },
+    files: files.map((file) => ({ ...file, name: tidy(file.name), mediaType: kindOf(file.mediaType) })),
+  };
 }
 
 function responds(

@@ -100,6 +100,7 @@ export interface MessengerContext {
 }
 
 const MAX_SHOWN_INPUT = 600;
+const TURNING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 /** What the button holds that stops an answer. */
 export const STOP_DATA = "s1";
 /** Whether a button is one of ours. */
@@ -200,7 +201,9 @@ export class Reception {
   }
 
   /** A message says something else now: what waits is changed, what has begun is not. */
-  edit({ messenger, event }: Arrival): Taken {
+  edit(arrival: Arrival): Taken {
+    const { messenger, event, label } = arrival;
+    const subject = subjectOf(arrival);
     const chat = this.#agent.chat();
     const { host } = chat;
     if (findInbound(host, messenger, event.keys) !== undefined) return { accepted: false };
@@ -214,14 +217,18 @@ export class Reception {
       insertInbound(host, messenger, event.keys, { kind: "edit", turnId: found?.turnId ?? null, at });
       for (const { seq, body } of found?.kind === "waits" ? heldMessages(host) : []) {
         const held = tryParseJson(body ?? "") as Arrival;
-        if (held.messenger === messenger && messageKey(held.event) === messageKey(event))
+        const isIt = held.messenger === messenger && messageKey(held.event) === messageKey(event);
+        if (isIt && subjectOf(held) === subject)
           editHeldMessage(host, seq, JSON.stringify({ ...held, event: { ...held.event, text: event.text } }));
       }
       const [first, ...more] = message?.parts ?? [];
       if (turn === undefined || row === undefined || message === undefined || !isWaiting(turn)) return;
+      // Nobody changes what somebody else said.
+      if (contextOf(row)?.subject !== subject) return;
       // Of several that are one, nobody can say any more which words are meant.
       if (first === undefined || !isWords(first) || more.some(isWords)) return;
-      persist(chat, [{ ...message, parts: [{ type: "text", text: event.text }, ...more] }], { session: row.session });
+      const text = `${label}${event.text}`.trim();
+      persist(chat, [{ ...message, parts: [{ type: "text", text }, ...more] }], { session: row.session });
     });
     return { accepted: true };
   }
@@ -572,7 +579,10 @@ function aboutOf({ tool, input, parked }: Call): { readonly tool: string; readon
 function questionText(call: Call): string {
   const { tool, input } = aboutOf(call);
   const json = input === undefined ? "" : JSON.stringify(input, null, 2);
-  const shown = json.length > MAX_SHOWN_INPUT ? `${json.slice(0, MAX_SHOWN_INPUT)} …` : json;
+  const more = json.length - MAX_SHOWN_INPUT;
+  const cut = more > 0 ? `${json.slice(0, MAX_SHOWN_INPUT)} … (${more} more characters are not shown)` : json;
+  // Signs that turn the direction of a text would have it read as another.
+  const shown = cut.replaceAll(TURNING, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
   const words = call.summary ?? `May I call ${tool}?`;
   return shown === "" ? words : `${words}\n\n\`\`\`json\n${shown.replaceAll("```", "'''")}\n\`\`\``;
 }

@@ -7,7 +7,7 @@ import type { Network } from "./networks.ts";
 const SECTION = 2_000;
 
 /** What would call everybody. Signs that look the same take the place of the first one. */
-const CALLS_ALL = /(?<!\w)@(?=(?:everyone|here|channel)\b)|<(?=!(?:everyone|here|channel)\b)/g;
+const CALLS_ALL = /@(?=everyone|here(?!\w*\.\w))|(?<!\w)@(?=channel\b)|<(?=!(?:everyone|here|channel|subteam)|@&)/gi;
 
 /**
  * What an adapter is asked to post, or change a message to. It may silently cut what is too long, so nothing too long is passed.

@@ -108,7 +108,8 @@ function authorOf(event: Json, names: SlackInput["names"]): Author | undefined {
 export function peopleIn(payload: Json): string[] {
   if (isRecord(payload.user) && typeof payload.user.id === "string") return [payload.user.id];
   if (!isRecord(payload.event)) return [];
-  const { user, text } = payload.event;
+  // Of a change, what the message says now.
+  const { user, text } = isRecord(payload.event.message) ? payload.event.message : payload.event;
   const named = typeof text === "string" ? [...text.matchAll(/<@([A-Z0-9]+)(?:\|[^>]*)?>/g)] : [];
   return [...new Set([...(typeof user === "string" ? [user] : []), ...named.map(([, id = ""]) => id)])];
 }
