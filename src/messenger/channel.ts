@@ -186,6 +186,8 @@ export interface Channel {
     /** Places of one name share their pace, and are called one after another. Default: each thread is one. */
     lane?(place: Place): string;
   };
+  /** Whose messages {@link Channel.listen} reads, where two that read take them from each other: one agent of a host does. */
+  readonly account?: string;
   /** The agent begins its life. Called before all else, once. */
   open?(room: ChannelRoom): void;
   /** Who the agent is there. Asked once per life. */

@@ -46,6 +46,9 @@ const MAX_NAME = 200;
 const KIND = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 const STOP = /^\/stop(@\w+)?\s*$/i;
 
+/** Who reads at an account, by the host. Whoever comes later, as an agent that somebody has just named, does not. */
+const readers = new WeakMap<object, Map<string, Front>>();
+
 /**
  * The root's door to its messengers: judges what comes, finds its conversation and has it stored there. Waits for that only:
  * never for a turn or a delivery.
@@ -65,7 +68,10 @@ export class Front {
 
   /** Whether something is read here that nobody would wake the agent for. */
   get listens(): boolean {
-    return Object.values(this.#messengers).some(({ listens }) => listens);
+    return Object.values(this.#messengers).some(({ listens, channel: { account } }) => {
+      const reader = account === undefined ? this : readers.get(this.#deps.host.env)?.get(account);
+      return listens && reader === this;
+    });
   }
 
   /** Which messenger a request is for. */
@@ -128,6 +134,11 @@ export class Front {
   async #listen(id: string, channel: Channel): Promise<void> {
     const { host } = this.#deps;
     const { signal } = this.#halt;
+    if (!this.#claim(channel)) {
+      const error = `Another agent of this host reads at "${id}" with the same token, so this one does not. Return messengers from getMessengers() only where \`this.name\` is the one that is meant.`;
+      host.emit("messenger:conflict", { messenger: id, error });
+      return this.#deps.failed(new ChannelError("conflict", error));
+    }
     const cell = `messenger:cursor:${id}`;
     const cursor = {
       read: () => (host.blank ? undefined : readCell(host, cell)),
@@ -149,6 +160,17 @@ export class Front {
         await sleep(host.clock, wait, signal).catch(() => undefined);
       }
     }
+  }
+
+  #claim({ account }: Channel): boolean {
+    const { env } = this.#deps.host;
+    if (account === undefined) return true;
+    const ours = readers.get(env) ?? new Map<string, Front>();
+    readers.set(env, ours);
+    const other = ours.get(account);
+    if (other !== undefined && other !== this && !other.#halt.signal.aborted) return false;
+    ours.set(account, this);
+    return true;
   }
 
   async #handle(id: string, definition: MessengerDefinition, event: MessengerEvent): Promise<void> {

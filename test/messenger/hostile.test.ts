@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { postable } from "../../src/messenger/chat-sdk/content.ts";
 import { networkOf } from "../../src/messenger/chat-sdk/networks.ts";
 import { serverTool } from "../think/harness.ts";
-import { ADA, ADA_AT_SLACK, BEN, BEN_AT_SLACK, openKit, openSlack } from "./kit.ts";
+import { ADA, ADA_AT_SLACK, ADA_THERE, BEN, BEN_AT_SLACK, type HostKit, openKit, openSlack, openTelegram } from "./kit.ts";
 
 const BOT = "<@UBOT>";
 const EVE = { id: "U66", name: "Eve" };
@@ -112,3 +112,31 @@ test.each(["x@everyone", "@everyone_", "@here", "<@&123>", "<!subteam^S1>", "<!C
     expect(JSON.stringify(postable(network, { text: mail }, "discord:1"))).toContain(mail);
   },
 );
+
+const looks = async (kit: HostKit) => {
+  await fetch(`${kit.host.url}/agents/talk/another/get-messages`);
+  await kit.until(() => expect(kit.errors.splice(0)).toEqual([expect.stringContaining("Another agent of this host")]));
+  expect(kit.events).toContainEqual(expect.objectContaining({ type: "messenger:conflict" }));
+};
+const rootsOf = ({ ports }: HostKit) => new Set(ports.filter(({ path }) => path.length > 1).map(({ path }) => path[0]?.name));
+
+test("who looks at an agent of another name has it read nothing: Slack", async () => {
+  const kit = await openSlack();
+  await looks(kit);
+  kit.slack.says("D7", ADA_AT_SLACK, "my secret");
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  expect(rootsOf(kit)).toEqual(new Set(["main"]));
+  expect(kit.slack.calls.filter(({ method }) => method === "apps.connections.open")).toHaveLength(1);
+});
+
+test("who looks at an agent of another name has it read nothing: Telegram", async () => {
+  const kit = await openTelegram();
+  await looks(kit);
+  kit.telegram.says(7, ADA_THERE, "my secret");
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  expect(rootsOf(kit)).toEqual(new Set(["main"]));
+  // After a restart the one that is meant reads again.
+  await kit.restart();
+  kit.telegram.says(7, ADA_THERE, "again");
+  await kit.until(() => expect(kit.texts()).toHaveLength(2));
+});

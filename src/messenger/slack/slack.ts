@@ -113,6 +113,7 @@ function slackChannel(options: SlackMessengerOptions): Channel {
       await call("chat.postEphemeral", { channel, user, ...below, text: fallbackText(text, TEXT_LIMIT) }, signal);
     },
     ...(appToken !== undefined && {
+      account: `${servers.root} ${appToken}`,
       listen: (accept: (input: unknown) => Promise<void>, _cursor: unknown, signal: AbortSignal) =>
         readSockets(
           {

@@ -151,6 +151,7 @@ function telegramChannel(options: TelegramMessengerOptions, api: TelegramApi): C
       await call("answerCallbackQuery", { callback_query_id: id, text: text.slice(0, MAX_TOLD) }, signal);
     },
     ...(modeOf(options) === "polling" && {
+      account: `${options.apiUrl ?? ""} ${token}`,
       listen: (accept: (input: unknown) => Promise<void>, _cursor: unknown, signal: AbortSignal) =>
         poll(api, accept, signal, options.mode === "polling"),
     }),
