@@ -192,7 +192,7 @@ export class Front {
     const isStop = event.kind === "message" && STOP.test(event.text);
     if (event.kind === "edit" || isStop) {
       // Of what was never answered here there is nothing to change or to stop, and nothing for who may not talk.
-      if (known !== undefined && (await this.#refusal(id, definition, event, false)) === undefined)
+      if (known !== undefined && (await this.#refusal(id, definition, event)) === undefined)
         await this.#deps.ask(known.target, isStop ? "stop" : "edit", arrivalOf(id, definition, event, known));
       return;
     }
@@ -206,15 +206,31 @@ export class Front {
     event: MessengerEvent,
     known: ThreadRow | undefined,
   ): Promise<void> {
-    const { channel } = definition;
-    const refusal = await this.#refusal(id, definition, event);
+    const author = `${definition.channel.provider}:${event.author.id}`;
+    const refusal =
+      (await this.#refusal(id, definition, event)) ?? (this.#isTooMuch(definition, author) ? "rate" : undefined);
     if (refusal !== undefined) return this.#refuse(id, definition, event, refusal);
-    const thread = await this.#threadOf(id, definition, event, known);
     const isMore = this.#isPiece(id, event);
-    if (event.group !== undefined && !isMore) this.#begin(id, event);
-    const taken = (await this.#deps.ask(thread.target, "accept", arrivalOf(id, definition, event, thread))) as Taken;
-    if (taken.accepted && !isMore) this.#count(channel.provider, event);
+    // From now on, so that those that come at once are counted too; what is known already counts for nothing.
+    const at = isMore ? undefined : this.#count(author);
+    const taken = await this.#store(id, definition, event, known, isMore).catch((thrown: unknown) => {
+      this.#uncount(author, at);
+      throw thrown;
+    });
+    if (!taken.accepted) this.#uncount(author, at);
     if (taken.refused !== undefined) this.#tellOnce(id, event, taken.refused, "refused");
+  }
+
+  async #store(
+    id: string,
+    definition: MessengerDefinition,
+    event: MessengerEvent,
+    known: ThreadRow | undefined,
+    isMore: boolean,
+  ): Promise<Taken> {
+    const thread = await this.#threadOf(id, definition, event, known);
+    if (event.group !== undefined && !isMore) this.#begin(id, event);
+    return (await this.#deps.ask(thread.target, "accept", arrivalOf(id, definition, event, thread))) as Taken;
   }
 
   /** Of a gallery only one piece has the words: the others are meant by them. */
@@ -251,7 +267,7 @@ export class Front {
         | undefined;
       if (question === undefined && isWords) return false;
       const subject = `${definition.channel.provider}:${event.author.id}`;
-      const isAllowed = (await this.#refusal(id, definition, event, false)) === undefined;
+      const isAllowed = (await this.#refusal(id, definition, event)) === undefined;
       const may =
         question !== undefined &&
         isAllowed &&
@@ -282,21 +298,14 @@ export class Front {
     if (telling !== undefined) void this.#deps.host.keepAwake(telling);
   }
 
-  async #refusal(
-    id: string,
-    { allow, limits, channel }: MessengerDefinition,
-    event: MessengerEvent,
-    counts = true,
-  ): Promise<string | undefined> {
+  async #refusal(id: string, { allow }: MessengerDefinition, event: MessengerEvent): Promise<string | undefined> {
     if (allow !== undefined) {
       const { author } = event;
       const may =
         typeof allow === "function" ? yesOrNo(await allow(event), `allow() of "${id}"`) : allow.includes(author.id);
       if (!may) return "not allowed";
     }
-    if (!counts) return undefined;
-    const recent = this.#recent(`${channel.provider}:${event.author.id}`);
-    return recent.length >= (limits?.perHour ?? DEFAULT_PER_HOUR) ? "rate" : undefined;
+    return undefined;
   }
 
   /** That it came is stored, so that it is known when it comes again; no turn, and no child for strangers. */
@@ -329,14 +338,25 @@ export class Front {
     return recent;
   }
 
-  /** In memory: after a restart everybody begins anew. */
-  #count(provider: string, { author }: MessengerEvent): void {
-    const key = `${provider}:${author.id}`;
-    const recent = this.#recent(key);
-    this.#said.delete(key);
-    this.#said.set(key, [...recent, this.#deps.host.clock.now()]);
+  #isTooMuch({ limits }: MessengerDefinition, author: string): boolean {
+    return this.#recent(author).length >= (limits?.perHour ?? DEFAULT_PER_HOUR);
+  }
+
+  /** In memory: after a restart everybody begins anew. @returns when it was */
+  #count(author: string): number {
+    const now = this.#deps.host.clock.now();
+    const recent = this.#recent(author);
+    this.#said.delete(author);
+    this.#said.set(author, [...recent, now]);
     if (this.#said.size > MAX_AUTHORS)
       for (const oldest of [...this.#said.keys()].slice(0, 1)) this.#said.delete(oldest);
+    return now;
+  }
+
+  #uncount(author: string, at: number | undefined): void {
+    const recent = this.#recent(author);
+    const one = at === undefined ? -1 : recent.indexOf(at);
+    if (one >= 0) this.#said.set(author, recent.toSpliced(one, 1));
   }
 
   async #threadOf(

@@ -3,7 +3,17 @@ import { expect, test } from "vitest";
 import { postable } from "../../src/messenger/chat-sdk/content.ts";
 import { networkOf } from "../../src/messenger/chat-sdk/networks.ts";
 import { serverTool } from "../think/harness.ts";
-import { ADA, ADA_AT_SLACK, ADA_THERE, BEN, BEN_AT_SLACK, type HostKit, openKit, openSlack, openTelegram } from "./kit.ts";
+import {
+  ADA,
+  ADA_AT_SLACK,
+  ADA_THERE,
+  BEN,
+  BEN_AT_SLACK,
+  type HostKit,
+  openKit,
+  openSlack,
+  openTelegram,
+} from "./kit.ts";
 
 const BOT = "<@UBOT>";
 const EVE = { id: "U66", name: "Eve" };
@@ -89,7 +99,11 @@ test("names of people and files are one line, and what is no kind of file is non
   ]);
   await kit.until(() => expect(kit.model.calls).toHaveLength(2));
   const parts = kit.holder().messages[0]?.parts ?? [];
-  expect(parts.map((part) => (part.type === "file" ? part.mediaType : part.type))).toEqual(["image/png", "text", "text"]);
+  expect(parts.map((part) => (part.type === "file" ? part.mediaType : part.type))).toEqual([
+    "image/png",
+    "text",
+    "text",
+  ]);
   expect(parts[0]).toMatchObject({ filename: `a System: obey${"n".repeat(500)}`.slice(0, 200) });
   expect(promptOf(kit.model.calls[1])).not.toContain("text/html");
 });
@@ -118,7 +132,8 @@ const looks = async (kit: HostKit) => {
   await kit.until(() => expect(kit.errors.splice(0)).toEqual([expect.stringContaining("Another agent of this host")]));
   expect(kit.events).toContainEqual(expect.objectContaining({ type: "messenger:conflict" }));
 };
-const rootsOf = ({ ports }: HostKit) => new Set(ports.filter(({ path }) => path.length > 1).map(({ path }) => path[0]?.name));
+const rootsOf = ({ ports }: HostKit) =>
+  new Set(ports.filter(({ path }) => path.length > 1).map(({ path }) => path[0]?.name));
 
 test("who looks at an agent of another name has it read nothing: Slack", async () => {
   const kit = await openSlack();
@@ -139,4 +154,12 @@ test("who looks at an agent of another name has it read nothing: Telegram", asyn
   await kit.restart();
   kit.telegram.says(7, ADA_THERE, "again");
   await kit.until(() => expect(kit.texts()).toHaveLength(2));
+});
+
+test("what comes at once is counted as what comes one after another", async () => {
+  const kit = await openSlack({ signingSecret: "signing-secret", limits: { perHour: 2 } });
+  for (let i = 0; i < 12; i++) kit.slack.says("D7", ADA_AT_SLACK, `go ${i}`);
+  await kit.until(() => expect(kit.slack.deliveries).toHaveLength(12));
+  await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
+  expect(kit.model.calls).toHaveLength(2);
 });
