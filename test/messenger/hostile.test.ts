@@ -163,3 +163,11 @@ test("what comes at once is counted as what comes one after another", async () =
   await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
   expect(kit.model.calls).toHaveLength(2);
 });
+
+test("nobody is called what every object has", async () => {
+  const kit = await openSlack({ allow: () => true });
+  const event = { type: "message", channel: "C1", user: "constructor", text: `${BOT} hi`, ts: "5.000001" };
+  kit.slack.offers(event);
+  await kit.until(() => expect(kit.model.calls).toHaveLength(1));
+  expect(promptOf(kit.model.calls[0])).toContain("constructor: @fake_bot hi");
+});

@@ -71,7 +71,7 @@ function pressed(payload: Json, names: SlackInput["names"]): MessengerEvent | un
   if (typeof channel !== "string" || typeof messageId !== "string" || typeof user.id !== "string") return undefined;
   const below = typeof root === "string" && root !== messageId ? root : undefined;
   const dm = channel.startsWith("D");
-  const name = [names[user.id], user.name, user.username].find((one) => typeof one === "string") ?? user.id;
+  const name = [nameIn(names, user.id), user.name, user.username].find((one) => typeof one === "string") ?? user.id;
   const at = String(action.action_ts);
   return {
     ...{
@@ -100,8 +100,13 @@ function authorOf(event: Json, names: SlackInput["names"]): Author | undefined {
   const { user, bot_id: bot, username } = event;
   const id = typeof user === "string" ? user : bot;
   if (typeof id !== "string") return undefined;
-  const name = names[id] ?? (typeof username === "string" ? username : id);
+  const name = nameIn(names, id) ?? (typeof username === "string" ? username : id);
   return { id, name, isBot: typeof bot === "string" || event.subtype === "bot_message" };
+}
+
+/** Ids come from outside: what every object has is nobody's name. */
+function nameIn(names: SlackInput["names"], id: string): string | undefined {
+  return Object.hasOwn(names, id) ? names[id] : undefined;
 }
 
 /** Who is named in a payload, and whose names are worth to know. */
@@ -126,7 +131,7 @@ function readText(text: string, names: SlackInput["names"], self: Self): string 
     const target = at === -1 ? inner : inner.slice(0, at);
     const label = at === -1 ? "" : inner.slice(at + 1);
     const id = target.slice(1);
-    if (target.startsWith("@")) return `@${id === self.id ? self.userName : (names[id] ?? (label || id))}`;
+    if (target.startsWith("@")) return `@${id === self.id ? self.userName : (nameIn(names, id) ?? (label || id))}`;
     if (target.startsWith("#")) return `#${label || id}`;
     if (target.startsWith("!")) return label || `@${id}`;
     return label === "" || target.endsWith(label) ? target.replace(/^(mailto|tel):/, "") : `[${label}](${target})`;
