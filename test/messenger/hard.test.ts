@@ -198,7 +198,7 @@ test("the same at Slack", async () => {
 });
 
 test("a stream of a minute at a network that takes one call a second meets no 429", async () => {
-  const words = Array.from({ length: 120 }, (_, i) => `word${i} `);
+  const words = Array.from({ length: 400 }, (_, i) => `word${i} `);
   const kit = await openTelegram({
     ...{ manual: true, pace: {}, fake: { perChatMs: 1_000 } },
     script: () => ({ text: words, delayMs: 10 }),
