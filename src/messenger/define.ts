@@ -167,7 +167,7 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
 function checkAllow({ allow, channel }: MessengerDefinition, fail: (why: string) => PerdureError): void {
   if (allow === undefined || typeof allow === "function") return;
   const isId = (id: unknown) =>
-    typeof id === "string" && id !== "" && !/^@/.test(id) && !id.startsWith(`${channel.provider}:`);
+    typeof id === "string" && id !== "" && !id.startsWith("@") && !id.startsWith(`${channel.provider}:`);
   if (!Array.isArray(allow) || !allow.every(isId))
     throw fail(
       'has an `allow` that is no list of ids, as text and as the network gives them: ["7"]. Names with @ do not count.',
