@@ -2,11 +2,12 @@ import { newId } from "../../base/id.ts";
 import type { StateCall } from "../kept-state.ts";
 
 /** What an adapter holds while it has a lock. */
-interface Lock {
+// A type, and not an interface: what this file returns is named in declarations elsewhere.
+type Lock = {
   readonly threadId: string;
   readonly token: string;
   readonly expiresAt: number;
-}
+};
 
 /**
  * Names under which adapters note what they were told before acting on it. Our stored rows know that, so these notes are dropped
