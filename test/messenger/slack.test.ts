@@ -377,7 +377,7 @@ test("a webhook whose delivery could not be stored says so, and gets it again; a
   await kit.until(() => expect(kit.texts()).toEqual([whole("one"), whole("two")]));
   expect(kit.model.calls).toHaveLength(2);
   // Without a line break in it, too, an answer grows before it ends.
-  expect(kit.slack.seen("D7", "bot")[0]?.versions.length).toBeGreaterThan(2);
+  expect(kit.slack.seen("D7", "bot")[0]?.versions.length).toBeGreaterThan(1);
   kit.errors.length = 0;
 });
 
