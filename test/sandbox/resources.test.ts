@@ -136,7 +136,7 @@ const cases: readonly (readonly [string, string, Ending])[] = [
 ];
 
 /** Ended by the clock alone: nothing else can. */
-const clocked = /interrupt$|sparse|interval|never answers|without end$/;
+const clocked = /interrupt$|sparse|interval|never answers|(?<!calls )without end$/;
 
 const can: Capabilities = {
   tools: {
