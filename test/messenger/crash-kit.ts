@@ -92,7 +92,7 @@ const atSlack: Open = async (times, more) => {
         if (status !== 200) ada.pressed = false;
       }),
   };
-  return { fake, ada, reaches: () => undefined };
+  return { fake, ada, reaches: (url) => void (fake.webhook = url) };
 };
 
 afterEach(async () => {

@@ -85,8 +85,15 @@ function defined(): MessengerDefinition {
   if (apiUrl === undefined) return messenger(network.channel(), terms);
   const delivery = { maxChars: PARTS_LIMIT, ...terms.delivery };
   if (NETWORK === "slack") {
-    const tokens = { botToken: "xoxb-fake", appToken: "xapp-fake" };
-    return slackMessenger({ ...tokens, apiUrl, pace: { channelMs: 50, perSecond: 1000 }, ...terms, delivery });
+    const way = WEBHOOK === "1" ? { signingSecret: "signing-secret" } : { appToken: "xapp-fake" };
+    return slackMessenger({
+      botToken: "xoxb-fake",
+      ...way,
+      apiUrl,
+      pace: { channelMs: 50, perSecond: 1000 },
+      ...terms,
+      delivery,
+    });
   }
   const pace = { directMs: 50, perSecond: 1000 };
   const secret = WEBHOOK === "1" ? { secretToken: "s3cret" } : {};
