@@ -123,35 +123,6 @@ test("where the network can be asked, of a thousand open deliveries none is ther
   expect(kit.events.filter(({ type }) => type === "delivery:repeated")).toEqual([]);
 });
 
-test("a 429 on the last change of an answer: it comes when the network says, also after a restart, and not before", async () => {
-  for (const restarts of [false, true]) {
-    const gate = Promise.withResolvers<string>();
-    const kit = await openTelegram({
-      manual: true,
-      tools: { wait: serverTool(() => gate.promise) },
-      script: ({ step }) => (step === 0 ? { text: "Half", toolCalls: [{ toolName: "wait", input: {} }] } : "of it."),
-    });
-    kit.telegram.says(7, ADA_THERE, "hi");
-    await kit.until(() => expect(kit.texts()).toEqual(["Half"]));
-    kit.telegram.plan("editMessageText", tooManyRequests(40));
-    gate.resolve("now");
-    await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1 }]));
-    const edits = () => kit.telegram.calls.filter(({ method }) => method === "editMessageText");
-    const [refused] = edits();
-    const before = edits().length;
-    if (restarts) await kit.restart();
-    await kit.clock.set((refused?.at ?? 0) + 39_900);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(edits()).toHaveLength(before);
-    expect(kit.texts()).toEqual(["Half"]);
-    await kit.clock.set((refused?.at ?? 0) + 40_300);
-    await kit.until(() => expect(kit.texts()).toEqual(["Half\n\nof it."]));
-    await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false, parts: 1 }]));
-    // The clock of the test goes on while it looks.
-    expect((edits().at(-1)?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(40_000);
-  }
-});
-
 test("20,000 characters with code arrive whole, in order, each message valid, and the same whether they come at once or in pieces", async () => {
   expect(LONG.length).toBeGreaterThan(10_000);
   const text = `${LONG}\n\n${LONG}`;
