@@ -1,8 +1,18 @@
-/** What a person does: talks, asks for pictures, or says a lot. */
-export type Acts = "talk" | "files" | "many";
+/** What a person does: talks, or asks for pictures. */
+export type Acts = "talk" | "files";
 
-/** How many messages somebody has to say who says a lot. */
-export const MANY = 24;
+/** How long somebody talks who says a lot. In `process.env.MANY` as JSON. */
+export interface Many {
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Between two messages of somebody who says a lot: of a minute, all deliveries are kept. */
+const MANY_EVERY_MS = 330;
+/** Who says a lot waits when so many are not answered. */
+const MANY_WAITING = 10;
+/** However slow the machine is. */
+const MANY_AT_LEAST = 12;
 
 /** Somebody who talks with the agent of the crash matrix, whatever the network. */
 export interface Ada {
@@ -19,11 +29,11 @@ export interface Ada {
 }
 
 /** What she does next follows from what she sees and has said. */
-export function nextAct(ada: Ada, acts: Acts): void {
+export function nextAct(ada: Ada, acts: Acts, many?: Many): void {
   const said = ada.said();
   const shows = (text: string) => ada.seen().some((one) => one.text.includes(text));
   if (acts === "files") return void (said.length === 0 && ada.sends("look"));
-  if (acts === "many") return void (said.length < MANY && ada.says(`m${said.length}.`));
+  if (many !== undefined) return void (saysMore(ada, many) && ada.says(`m${said.length}.`));
   if (said.length === 0) ada.says("long");
   else if (!said.includes("pay") && shows("THE END")) ada.says("pay");
   else if (!said.includes("slow") && shows("All is paid.")) ada.says("slow");
@@ -36,6 +46,24 @@ export function nextAct(ada: Ada, acts: Acts): void {
   ada.presses(question.id, "Approve");
 }
 
+function saysMore(ada: Ada, { from, until }: Many): boolean {
+  const said = ada.said().length;
+  const now = Date.now();
+  const isTime = now >= until ? said < MANY_AT_LEAST : said <= (now - from) / MANY_EVERY_MS;
+  return isTime && said - answered(ada) < MANY_WAITING;
+}
+
+/** How many of her messages are answered, of those that she says who says a lot. */
+function answered(ada: Ada): number {
+  const texts = new Set(ada.seen().map(({ text }) => text));
+  return ada.said().filter((text) => texts.has(answerTo(text))).length;
+}
+
+/** What is answered to one message of many. */
+export function answerTo(text: string): string {
+  return `re: ${text}`;
+}
+
 function stop(ada: Ada): void {
   if (ada.stopsByButton !== true) return void (ada.said().includes("/stop") || ada.says("/stop"));
   const growing = ada.seen().find(({ text, buttons }) => text.includes("Working.") && buttons.includes("Stop"));
@@ -43,9 +71,12 @@ function stop(ada: Ada): void {
 }
 
 /** All was said, and she sees the end of it. */
-export function isOver(ada: Ada, acts: Acts): boolean {
+export function isOver(ada: Ada, acts: Acts, many?: Many): boolean {
   const shows = (text: string) => ada.seen().some((one) => one.text.includes(text));
   if (acts === "files") return shows("file of 300");
-  if (acts === "many") return Array.from({ length: MANY }, (_, i) => `re: m${i}.`).every(shows);
+  if (many !== undefined) {
+    const said = ada.said().length;
+    return Date.now() >= many.until && said >= MANY_AT_LEAST && answered(ada) === said;
+  }
   return shows("(stopped)");
 }

@@ -1,11 +1,11 @@
 // An agent that is talked to at a messenger, for the crash matrix. In memory, the network is a file that all lives share; the fake
 // Slack and Telegram live in the driver, which says where. Ada's next act follows from what she sees.
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { jsonSchema, tool } from "ai";
 import { type AgentHost, durableTool, Think } from "perdure";
-import { type Channel, defineMessengers, type Delivery, messenger, type MessengerDefinition } from "perdure/messengers";
+import { defineMessengers, type Delivery, messenger, type MessengerDefinition } from "perdure/messengers";
 import { slackMessenger } from "perdure/messengers/slack";
 import { telegramMessenger } from "perdure/messengers/telegram";
 import { serve, subscribe } from "perdure/node";
@@ -20,8 +20,9 @@ import {
   scriptedModel,
 } from "perdure/testing";
 import { clockOf, fastClock } from "../crash/fast-clock.ts";
-import { type Ada, type Acts, isOver, nextAct } from "./crash-ada.ts";
+import { type Ada, type Acts, answerTo, isOver, type Many, nextAct } from "./crash-ada.ts";
 import { ANSWER, PARTS_LIMIT } from "./crash-words.ts";
+import { deadly } from "./deadly.ts";
 
 /** How things stand at the end. */
 export interface MessengerLook extends Fact {
@@ -31,6 +32,10 @@ export interface MessengerLook extends Fact {
   readonly calls: number;
   readonly deliveries: readonly Pick<Delivery, "state" | "maybeTwice" | "kind">[];
   readonly inbound: number;
+  /** What Ada said, as she knows it; what of it the conversation has, in its order; and how many answers. */
+  readonly said: readonly string[];
+  readonly asked: readonly string[];
+  readonly answers: number;
   /** How many files messages refer to. */
   readonly files: number;
 }
@@ -38,8 +43,9 @@ export interface MessengerLook extends Fact {
 const dir = programDir();
 const { FINDS, KILL_IN, NETWORK, STOP, WORDS, WEBHOOK } = process.env;
 const acts = (process.env.ACTS ?? "talk") as Acts;
+const many = process.env.MANY === undefined ? undefined : (JSON.parse(process.env.MANY) as Many);
 /** Each message of somebody who says a lot comes so often. */
-const times = acts === "many" ? 10 : 1;
+const times = many === undefined ? 1 : 10;
 const DM = "memory:7";
 const ADA = { id: "7", name: "Ada" };
 const ranFile = join(dir, "ran");
@@ -47,7 +53,7 @@ const ranFile = join(dir, "ran");
 const counter = countCalls({ file: join(dir, "calls") });
 const model = counter.wrap(
   scriptedModel(({ userText, step }) => {
-    if (acts === "many") return `re: ${userText}`;
+    if (many !== undefined) return answerTo(userText);
     if (acts === "files") {
       const files = [100, 200, 300].map((size) => ({ mediaType: "image/png", data: new Uint8Array(size).fill(7) }));
       return { text: "Here.", files };
@@ -100,36 +106,6 @@ function defined(): MessengerDefinition {
   return telegramMessenger({ token: "1:fake", apiUrl, pace, ...secret, ...terms, delivery });
 }
 
-/** Dies in the middle: the network has done it, and nobody has heard of it. `create:2`: of the second one. */
-function deadly(channel: Channel): Channel {
-  const [op, at] = (KILL_IN ?? "").split(":");
-  const mark = join(dir, "killed");
-  let count = 0;
-  const dies = () => op !== undefined && !existsSync(mark) && ++count === Number(at);
-  const kill = () => {
-    writeFileSync(mark, "");
-    process.kill(process.pid, "SIGKILL");
-  };
-  return {
-    ...channel,
-    create: async (...args) => {
-      const sent = await channel.create(...args);
-      if (op === "create" && dies()) kill();
-      return sent;
-    },
-    edit: async (...args) => {
-      await channel.edit(...args);
-      if (op === "edit" && dies()) kill();
-    },
-    sendFile: async (...args) => {
-      const sent = await channel.sendFile?.(...args);
-      if (op === "file" && dies()) kill();
-      if (sent === undefined) throw new Error("The network has no files.");
-      return sent;
-    },
-  };
-}
-
 const ports: AgentHost[] = [];
 class Talk extends Think {
   override workspaceTools = false as const;
@@ -152,7 +128,7 @@ class Talk extends Think {
   }
   override getMessengers() {
     const definition = defined();
-    return defineMessengers({ there: { ...definition, channel: deadly(definition.channel) } });
+    return defineMessengers({ there: { ...definition, channel: deadly(definition.channel, dir, KILL_IN) } });
   }
   override onError(error: unknown): void {
     report({ type: "failed", error: String(error) });
@@ -188,12 +164,12 @@ const ada: Ada = {
   sends: (text) => pictures.forEach((one, i) => network.sends(DM, ADA, [one], i === 0 ? text : "", { group: "g" })),
   presses: (id, label) => void network.presses(DM, ADA, id, label),
 };
-if (apiUrl === undefined) setInterval(() => nextAct(ada, acts), 10);
+if (apiUrl === undefined) setInterval(() => nextAct(ada, acts, many), 10);
 
 const child = () => ports.findLast(({ path }) => path.length > 1);
 const isDone = () => {
   const port = child();
-  if (port === undefined || (apiUrl === undefined && !isOver(ada, acts))) return false;
+  if (port === undefined || (apiUrl === undefined && !isOver(ada, acts, many))) return false;
   // What somebody was told who answered in words is delivered by the root.
   const open = (one: AgentHost) => one.sql("SELECT 1 FROM perdure_delivery WHERE state IN ('open', 'held')");
   return [port, ...ports.filter(({ path }) => path.length === 1).slice(-1)].every((one) => open(one).length === 0);
@@ -210,7 +186,11 @@ function look(): void {
     seen: ada.seen().map(({ text }) => text),
     turns: count("SELECT count(*) AS n FROM perdure_turn WHERE trigger = 'server'"),
     inbound: count("SELECT count(DISTINCT turn_id) AS n FROM perdure_inbound WHERE kind = 'turn'"),
-    ...{ ran, calls: counter.count() },
+    ...{ ran, calls: counter.count(), said: ada.said() },
+    asked: port
+      .sql<{ body: string }>("SELECT body FROM perdure_message WHERE role = 'user' ORDER BY seq")
+      .flatMap(({ body }) => /"text":"([^"]*)"/.exec(body)?.[1] ?? []),
+    answers: count("SELECT count(*) AS n FROM perdure_message WHERE role = 'assistant'"),
     files: [...JSON.stringify(port.sql("SELECT body FROM perdure_message")).matchAll(/\/files\/[0-9a-f]{64}/g)].length,
     deliveries: port.sql("SELECT kind, state, maybe_twice = 1 AS maybeTwice FROM perdure_delivery ORDER BY seq"),
   };

@@ -3,15 +3,7 @@ import { expect, test } from "vitest";
 import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { seedCount } from "../support/seed-count.ts";
 import { seeded } from "../support/seeded.ts";
-import {
-  check,
-  CUT_CALLS,
-  expectFileOnce,
-  expectKilledIn,
-  expectManyOnce,
-  strays,
-  telegramScenario,
-} from "./crash-kit.ts";
+import { check, CUT_CALLS, expectFileOnce, expectKilledIn, strays, telegramScenario } from "./crash-kit.ts";
 
 test("a conversation at Telegram, by polling, killed after every commit", { timeout: MATRIX_MS }, async () => {
   const matrix = await crashMatrix({ ...telegramScenario(), check: check(true), slack: 20, concurrency: 4 });
@@ -71,9 +63,4 @@ test("pictures in and out at Telegram, killed after every commit", { timeout: MA
 
 test("killed when Telegram has file 2 of 3 and nobody has heard of it", { timeout: MATRIX_MS }, async () => {
   await expectFileOnce(telegramScenario({ ACTS: "files", KILL_IN: "file:2" }), true);
-});
-
-test("many messages, each delivered ten times, killed at random for a while", { timeout: MATRIX_MS }, async () => {
-  const reference = await crashRun({ ...telegramScenario({ ACTS: "many" }), deaths: [] });
-  await expectManyOnce((more) => telegramScenario(more, 10), reference, true);
 });

@@ -1,7 +1,7 @@
-import { crashMatrix, crashRun } from "perdure/testing";
+import { crashMatrix } from "perdure/testing";
 import { expect, test } from "vitest";
 import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
-import { check, CUT_CALLS, expectFileOnce, expectKilledIn, expectManyOnce, scenario } from "./crash-kit.ts";
+import { check, CUT_CALLS, expectFileOnce, expectKilledIn, scenario } from "./crash-kit.ts";
 
 test("a conversation at a messenger that can be asked, killed after every commit", { timeout: MATRIX_MS }, async () => {
   const matrix = await crashMatrix({ ...scenario({ FINDS: "1" }), check: check(false), slack: 20 });
@@ -67,13 +67,3 @@ test("killed when file 2 of 3 is sent and nobody has heard of it", { timeout: MA
   await expectFileOnce(scenario({ ...FILES, FINDS: "1", KILL_IN: "file:2" }), false);
   await expectFileOnce(scenario({ ...FILES, FINDS: "0", KILL_IN: "file:2" }), true);
 });
-
-test(
-  "each message delivered ten times, and the process killed at random for a while",
-  { timeout: MATRIX_MS },
-  async () => {
-    const reference = await crashRun({ ...scenario({ ACTS: "many", FINDS: "1" }), deaths: [] });
-    await expectManyOnce((more) => scenario({ ...more, FINDS: "1" }), reference, false);
-    await expectManyOnce((more) => scenario({ ...more, FINDS: "0" }), reference, true);
-  },
-);
