@@ -11,6 +11,8 @@ import { serve, subscribe } from "perdure/node";
 import { crashPoint, type Fact, onCommand, programDir, report, scriptedModel } from "perdure/testing";
 import { clockOf } from "../../crash/fast-clock.ts";
 import { ANSWER, PARTS_LIMIT } from "../crash-words.ts";
+import { deadly } from "../deadly.ts";
+import { leadFiles } from "./lead-files.ts";
 import { makeAdapter } from "./make-adapter.ts";
 
 /** How things stand at the end. */
@@ -18,21 +20,36 @@ export interface SdkLook extends Fact {
   readonly ran: number;
   readonly turns: number;
   readonly inbound: number;
+  /** How many files messages refer to. */
+  readonly files: number;
   readonly deliveries: readonly Pick<Delivery, "state" | "maybeTwice" | "kind">[];
+}
+
+/** What the driver says. */
+interface Given {
+  readonly name: string;
+  readonly config: Record<string, unknown>;
+  /** Where public addresses of the network can be read. */
+  readonly files: string;
 }
 
 const dir = programDir();
 const ranFile = join(dir, "ran");
+const { ACTS, KILL_IN } = process.env;
 const model = scriptedModel(({ userText, step }) => {
+  if (ACTS === "files") {
+    const files = [100, 200, 300].map((size) => ({ mediaType: "image/png", data: new Uint8Array(size).fill(7) }));
+    return { text: "Here.", files };
+  }
   if (userText.includes("long")) return { text: ANSWER.match(/.{1,80}/gs) ?? [], delayMs: 1 };
   if (step === 0) return { text: "I will pay.", toolCalls: [{ toolName: "pay", input: { amount: 5 } }] };
   return { text: ["All ", "is ", "paid."], delayMs: 1 };
 });
 
-const { name, config } = await new Promise<{ name: string; config: Record<string, unknown> }>((resolve) => {
+const { name, config, files } = await new Promise<Given>((resolve) => {
   const forget = onCommand((command) => {
     forget();
-    resolve(command as unknown as { name: string; config: Record<string, unknown> });
+    resolve(command as unknown as Given);
   });
   report({ type: "asks" });
 });
@@ -58,9 +75,13 @@ class Talk extends Think {
   }
   override async getMessengers() {
     const pace = { directMs: 50, groupMs: 50, perSecond: 1000 };
-    const terms = { coalesceMs: 0, allow: () => true, approvers: () => true, delivery: { maxChars: PARTS_LIMIT } };
-    const adapter = await makeAdapter(name, config);
-    return defineMessengers({ there: chatSdkMessenger({ adapter, verifyWebhook: false, pace, ...terms }) });
+    const attachments = { allow: ["image/*"] };
+    const may = { allow: () => true, approvers: () => true, attachments };
+    const terms = { coalesceMs: 0, ...may, delivery: { maxChars: PARTS_LIMIT } };
+    const more = ACTS === "files" ? await leadFiles(name, { api: String(config.apiUrl), files }) : {};
+    const adapter = await makeAdapter(name, { ...config, ...more });
+    const made = chatSdkMessenger({ adapter, verifyWebhook: false, pace, ...terms });
+    return defineMessengers({ there: { ...made, channel: deadly(made.channel, dir, KILL_IN) } });
   }
   override onError(error: unknown): void {
     report({ type: "failed", error: String(error) });
@@ -85,6 +106,7 @@ function look(): void {
     ran: existsSync(ranFile) ? readFileSync(ranFile, "utf8").split("\n").length - 1 : 0,
     turns: count("SELECT count(*) AS n FROM perdure_turn WHERE trigger = 'server'"),
     inbound: count("SELECT count(DISTINCT turn_id) AS n FROM perdure_inbound WHERE kind = 'turn'"),
+    files: [...JSON.stringify(port.sql("SELECT body FROM perdure_message")).matchAll(/\/files\/[0-9a-f]{64}/g)].length,
     deliveries: port.sql("SELECT kind, state, maybe_twice = 1 AS maybeTwice FROM perdure_delivery ORDER BY seq"),
   };
   report(fact);
