@@ -1,7 +1,7 @@
 // What goes wrong around a messenger, and what is a lot.
 import { memoryStorage } from "perdure/node";
 import { tooManyRequests } from "perdure/testing";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { tempDir } from "../host/open-host.ts";
 import { serverTool } from "../think/harness.ts";
 import { ADA, ADA_AT_SLACK, ADA_THERE, BEN, BEN_AT_SLACK, DM, openKit, openSlack, openTelegram } from "./kit.ts";
@@ -17,29 +17,57 @@ const wordsOf = (text: string) =>
     .split(/\s+/)
     .filter(Boolean);
 
-test("a network that is down for a whole life: the answer comes with the next one, once", async () => {
-  const gate = Promise.withResolvers<string>();
-  const kit = await openTelegram({
-    manual: true,
-    tools: { wait: serverTool(() => gate.promise) },
-    script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "wait", input: {} }] } : "Hello there."),
-  });
-  kit.telegram.says(7, ADA_THERE, "hi");
-  await kit.until(() => expect(kit.deliveries()).toHaveLength(1));
-  await kit.telegram.close();
-  gate.resolve("now");
-  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1, maybeTwice: false }]));
-  await kit.restart();
-  await kit.until(() => expect(kit.deliveries()[0]?.attempts).toBeGreaterThan(2));
-  await kit.restart();
-  await kit.telegram.listen();
-  // What could not be reached was surely not told.
-  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
-  expect(kit.events.filter(({ type }) => type.startsWith("delivery"))).toEqual([]);
-  expect(kit.texts()).toEqual(["Hello there."]);
-  expect(kit.errors.every((error) => error.includes("ECONN"))).toBe(true);
-  kit.errors.length = 0;
-});
+const DOWN = {
+  async Telegram(terms: Parameters<typeof openKit>[0] & { readonly manual: true }) {
+    const kit = await openTelegram({ script: terms.script, tools: terms.tools, manual: true });
+    const count = (method: string) => kit.telegram.calls.filter((one) => one.method === method).length;
+    const says = () => void kit.telegram.says(7, ADA_THERE, "hi");
+    return {
+      kit,
+      there: kit.telegram,
+      says,
+      texts: () => kit.texts(),
+      made: () => count("sendMessage"),
+      asked: () => 0,
+    };
+  },
+  async Slack(terms: Parameters<typeof openKit>[0] & { readonly manual: true }) {
+    const kit = await openSlack({ script: terms.script, tools: terms.tools, manual: true });
+    const count = (method: string) => kit.slack.calls.filter((one) => one.method.startsWith(method)).length;
+    const says = () => void kit.slack.says("D7", ADA_AT_SLACK, "hi");
+    const [made, asked] = [() => count("chat.postMessage"), () => count("conversations.history")];
+    return { kit, there: kit.slack, says, texts: () => kit.texts(), made, asked };
+  },
+};
+
+test.each(["Telegram", "Slack"] as const)(
+  "%s is down for a whole life: the answer comes with the next one, once, and is surely not there twice",
+  async (name) => {
+    const gate = Promise.withResolvers<string>();
+    const { kit, there, says, texts, made, asked } = await DOWN[name]({
+      manual: true,
+      tools: { wait: serverTool(() => gate.promise) },
+      script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "wait", input: {} }] } : "Hello there."),
+    });
+    says();
+    await kit.until(() => expect(kit.deliveries()).toHaveLength(1));
+    await there.close();
+    gate.resolve("now");
+    await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1, maybeTwice: false }]));
+    await kit.restart();
+    await kit.until(() => expect(kit.deliveries()[0]?.attempts).toBeGreaterThan(2));
+    expect(kit.deliveries()).toMatchObject([{ state: "open", maybeTwice: false }]);
+    await kit.restart();
+    await there.listen();
+    // What could not be reached was surely not told: nobody has to be asked.
+    await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+    expect(kit.events.filter(({ type }) => type.startsWith("delivery"))).toEqual([]);
+    expect(texts()).toEqual(["Hello there."]);
+    expect([made(), asked()]).toEqual([1, 0]);
+    expect(kit.errors.filter((error) => !/ECONN|The connection to Slack broke/.test(error))).toEqual([]);
+    kit.errors.length = 0;
+  },
+);
 
 test("a full disk: what cannot be stored is not acknowledged, and comes again when there is room", async () => {
   const kit = await openTelegram({
@@ -75,52 +103,6 @@ test("a clock that is set back a day, or forward a year, holds nothing up and re
   kit.telegram.says(7, ADA_THERE, "and now?");
   await kit.until(() => expect(kit.texts()).toHaveLength(2));
   await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
-});
-
-test("a thousand deliveries that are open at the start are made, each once; only what was under way may be there twice", async () => {
-  const kit = await openKit();
-  const [root] = kit.lives;
-  const gate = Promise.withResolvers<void>();
-  const STORED = 50;
-  const held = { kind: "held", until: gate.promise } as const;
-  for (let i = 0; i < 20; i++) kit.network.plan("create", held, i === 0 ? STORED : 0);
-  const threads = Array.from({ length: 1_000 }, (_, i) => `memory:${1_000 + i}`);
-  for (const thread of threads) await root?.deliverNotice(`For ${thread}`, { channel: "memory", thread });
-  const idsOf = () =>
-    kit.ports[0]?.sql<{ thread: string }>(
-      `SELECT thread FROM perdure_delivery_part JOIN perdure_delivery ON seq = delivery WHERE provider_id IS NOT NULL`,
-    ) ?? [];
-  await kit.until(() => expect(idsOf()).toHaveLength(STORED));
-  const stored = idsOf().map(({ thread }) => thread);
-  const called = () => kit.network.calls.filter(({ op }) => op === "create").map(({ thread }) => thread);
-  const underWay = called().filter((thread) => !stored.includes(thread));
-  await kit.restart();
-  gate.resolve();
-  const open = () => kit.lives.at(-1)?.listDeliveries({ state: "open" }).length;
-  await vi.waitFor(() => expect(open()).toBe(0), { timeout: 30_000, interval: 50 });
-  for (const thread of threads) expect(kit.texts(thread).slice(0, 1)).toEqual([`For ${thread}`]);
-  const again = threads.filter((thread) => kit.texts(thread).length > 1);
-  expect(underWay.length).toBeGreaterThan(0);
-  // The life ended while the network did these, and it cannot be asked: each is told of. No other is there twice.
-  expect(again.filter((thread) => !underWay.includes(thread))).toEqual([]);
-  expect(again.filter((thread) => stored.includes(thread))).toEqual([]);
-  const told = kit.events.filter(({ type }) => type === "delivery:repeated").map(({ payload }) => payload);
-  expect(told.map((payload) => (payload as { thread: string }).thread).toSorted()).toEqual(underWay.toSorted());
-}, 60_000);
-
-test("where the network can be asked, of a thousand open deliveries none is there twice", async () => {
-  const kit = await openKit({ network: { finds: true } });
-  const [root] = kit.lives;
-  const gate = Promise.withResolvers<void>();
-  for (let i = 0; i < 20; i++) kit.network.plan("create", { kind: "held", until: gate.promise }, i === 0 ? 5 : 0);
-  const threads = Array.from({ length: 200 }, (_, i) => `memory:${1_000 + i}`);
-  for (const thread of threads) await root?.deliverNotice(`For ${thread}`, { channel: "memory", thread });
-  gate.resolve();
-  await kit.restart();
-  const open = () => kit.lives.at(-1)?.listDeliveries({ state: "open" }).length;
-  await vi.waitFor(() => expect(open()).toBe(0), { timeout: 30_000, interval: 50 });
-  for (const thread of threads) expect(kit.texts(thread)).toEqual([`For ${thread}`]);
-  expect(kit.events.filter(({ type }) => type === "delivery:repeated")).toEqual([]);
 });
 
 test("20,000 characters with code arrive whole, in order, each message valid, and the same whether they come at once or in pieces", async () => {
