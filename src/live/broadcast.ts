@@ -10,6 +10,7 @@ import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode
 import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";
 import { ConversationFrames } from "./conversation-frames.ts";
+import { Shown } from "./shown.ts";
 
 /** Longer than a frame is under way. */
 const CROSSING_MS = 10_000;
@@ -47,6 +48,8 @@ export interface Waiting {
 interface Streaming {
   /** Whether chunks of it were sent, live or to go on with. */
   sent: boolean;
+  /** Those who were sent all of it, each piece when it came. */
+  live: Set<Socket>;
   encode: EncodeChunk | undefined;
   /** All of it, for those who have not taken it when it ends. */
   last: readonly string[] | undefined;
@@ -64,6 +67,7 @@ export class Broadcast implements TurnOutput {
   readonly #told = new WeakMap<Socket, { readonly at: number; readonly leaf: number; readonly own: boolean }>();
   /** What is known of the streams of turns that have not ended, by turn. */
   readonly #streams = new Map<string, Streaming>();
+  readonly #shown = new Shown();
   /** Sessions in which messages were sent before their senders had the answers to others. */
   readonly #overlapped = new Set<string>();
 
@@ -119,6 +123,10 @@ export class Broadcast implements TurnOutput {
     // It may also have been sent before the last answer had reached its sender, however quickly that was given.
     const transcript = this.#chat().transcripts.of(session);
     const last = transcript.lastAnswer();
+    if (!tells && origin !== undefined) {
+      if (this.#shown.lacksLast(origin, transcript)) this.#shown.all(origin, transcript);
+      else this.#shown.forget(origin);
+    }
     const missed = anything && last !== undefined && transcript.seqOf(last.id) !== answer;
     if (streams || missed || this.#chat().waitingTurns(session).length > 1) this.#overlapped.add(session);
   }
@@ -132,6 +140,7 @@ export class Broadcast implements TurnOutput {
     const stream = this.#streamOf(turn);
     const isNew = !stream.sent || this.#audience.parked(turn.session).length > 0;
     if (isNew) this.#waiting().offer(turn, true);
+    if (!stream.sent && chunks[0]?.seq === 0) stream.live = new Set(this.#audience.others(turn.session));
     stream.sent = true;
     if (this.#audience.hasOthers(turn.session)) {
       const encode = (stream.encode ??= chunkFrameEncoder(turn.id, turn.continuation === 1));
@@ -159,10 +168,10 @@ export class Broadcast implements TurnOutput {
         origin !== undefined &&
         !this.#audience.isWithheld(origin) &&
         !branched(turn, origin);
+      const live = this.#live(turn);
       this.#giveRest(turn);
       this.#streams.delete(turn.id);
-      if (end.status !== "skipped" && !this.#chat().transcripts.of(turn.session).isEmpty)
-        this.transcript(turn.session, hasAll ? origin : undefined);
+      if (end.status !== "skipped") this.#tellEnd(turn, live, hasAll ? origin : undefined);
     }
     if (end.silent === true || end.status === "skipped" || this.#idle(turn.session))
       this.#waiting().dismiss(turn.session);
@@ -173,6 +182,32 @@ export class Broadcast implements TurnOutput {
     if (ran && this.#idle(turn.session) && this.#overlapped.delete(turn.session)) {
       this.transcript(turn.session);
     } else for (const { socket, watches } of late) if (!watches) this.#give(socket);
+  }
+
+  /** Those who were sent all of a stream as it came. Of a continuation it is not known what they make of it. */
+  #live(turn: TurnRow): Socket[] {
+    const live = turn.continuation === 0 ? [...(this.#streams.get(turn.id)?.live ?? [])] : [];
+    const waiting = this.#waiting();
+    return live.filter((socket) => !this.#audience.isWithheld(socket) && !waiting.took(socket, turn));
+  }
+
+  /** Tells the conversation after a turn. Who has seen all of the answer come is told only what is stored of it. */
+  #tellEnd(turn: TurnRow, live: readonly Socket[], except: Origin): void {
+    const transcript = this.#chat().transcripts.of(turn.session);
+    if (transcript.isEmpty) return;
+    const seen = new Set(live.filter((socket) => this.#shown.lacksLast(socket, transcript)));
+    const last = transcript.last();
+    const isAnswer = last?.role === "assistant";
+    const frames = new ConversationFrames(this.#chat(), turn.session);
+    const update = isAnswer ? encodeFrame({ type: "cf_agent_message_updated", message: last }) : "";
+    for (const socket of this.#audience.others(turn.session)) {
+      const hasAnswer = isAnswer && seen.has(socket);
+      if (socket === except || (hasAnswer && !wantsPages(socket.uri))) {
+        if (socket !== except) socket.send(update);
+        if (hasAnswer) this.#shown.all(socket, transcript);
+        else this.#shown.forget(socket);
+      } else this.#give(socket, frames);
+    }
   }
 
   /** Those who took the stream, or are about to, and have nothing of it: the end alone may be an empty answer to them. */
@@ -318,10 +353,11 @@ export class Broadcast implements TurnOutput {
     const { host, transcripts } = this.#chat();
     const leaf = transcripts.of(this.#audience.sessionOf(socket)).leaf ?? 0;
     this.#told.set(socket, { at: host.clock.now(), leaf, own: false });
+    this.#shown.all(socket, transcripts.of(this.#audience.sessionOf(socket)));
   }
 
   #streamOf(turn: TurnRow): Streaming {
-    const stream = this.#streams.get(turn.id) ?? { sent: false, encode: undefined, last: undefined };
+    const stream = this.#streams.get(turn.id) ?? { sent: false, live: new Set(), encode: undefined, last: undefined };
     this.#streams.set(turn.id, stream);
     return stream;
   }

@@ -54,6 +54,7 @@ export class Transcript implements StoredMessages {
   readonly #options: TranscriptOptions;
   #window: PathWindow | undefined;
   #owner: string | undefined;
+  #shape = 0;
   readonly #limit: PathLimit;
 
   constructor(host: SessionStore, session: string, options: TranscriptOptions = {}) {
@@ -68,7 +69,7 @@ export class Transcript implements StoredMessages {
       removed: (id) => options.removed?.(id),
       cut: () => {
         this.#window = undefined;
-        this.#options.changed?.();
+        this.#reshaped();
       },
     });
   }
@@ -80,6 +81,11 @@ export class Transcript implements StoredMessages {
   /** The number of the newest message. */
   get leaf(): number | null {
     return this.#path.leaf;
+  }
+
+  /** Another number whenever the conversation changes other than by a message at its end, or by what one says. */
+  get shape(): number {
+    return this.#shape;
   }
 
   /** Of a message anywhere in the tree: another branch has it too. */
@@ -232,7 +238,7 @@ export class Transcript implements StoredMessages {
     deleteMessage(this.#host, place.seq, place.parent);
     this.#limit.removed(place.seq);
     path.remove(place.seq, place.parent);
-    this.#options.changed?.();
+    this.#reshaped();
     if (place.role === "assistant") this.#options.removed?.(id);
   }
 
@@ -248,7 +254,7 @@ export class Transcript implements StoredMessages {
     setLeaf(this.#host, this.session, leaf, this.#host.clock.now());
     this.#path.moveTo(leaf);
     this.#limit.changed();
-    this.#options.changed?.();
+    this.#reshaped();
   }
 
   /** Takes messages out of the conversation. They stay in the tree, as a branch; what stood behind them moves up. */
@@ -303,7 +309,7 @@ export class Transcript implements StoredMessages {
       above,
     );
     this.#limit.changed();
-    this.#options.changed?.();
+    this.#reshaped();
   }
 
   /** Deletes all that was said in the session, but for what others show. @returns what is gone. */
@@ -312,7 +318,7 @@ export class Transcript implements StoredMessages {
     resetLeaves(this.#host, this.#ownerOf(), this.#host.clock.now());
     deleteStrayCompactions(this.#host);
     this.reload();
-    this.#options.changed?.();
+    this.#reshaped();
     return gone;
   }
 
@@ -332,7 +338,13 @@ export class Transcript implements StoredMessages {
   /** A transaction was undone, or somebody else wrote: what is in memory may not be what is stored. */
   reload(): void {
     this.#window = undefined;
+    this.#shape++;
     this.#limit.changed();
+  }
+
+  #reshaped(): void {
+    this.#shape++;
+    this.#options.changed?.();
   }
 
   get #path(): PathWindow {

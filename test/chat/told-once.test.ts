@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type ChatClient, TRANSCRIPT } from "./client.ts";
+import { type ChatClient, TRANSCRIPT, UPDATED, user } from "./client.ts";
 import { exchange, openChat } from "./harness.ts";
 
 /** How often a client was sent the conversation. */
@@ -27,4 +27,45 @@ test("who shows all is told again only while what it shows is older than what it
   for (const n of [2, 3, 4]) shown = await exchange(chat, client, n, shown);
   await client.flushed();
   expect(told(client) - before).toBe(1);
+});
+
+test("who has watched all of an answer is told it as it is stored, not the conversation; who came late is told all", async () => {
+  const chat = await openChat();
+  const asker = await chat.connect();
+  await exchange(chat, asker, 1);
+  const watcher = await chat.connect();
+  await watcher.flushed();
+  const before = told(watcher);
+  asker.request("r2", [user("u2")]);
+  const stage = await chat.stage();
+  stage.say("some");
+  await watcher.said("r2", "some");
+  const late = await chat.connect();
+  await late.flushed();
+  const lateBefore = told(late);
+  stage.say(" more").end();
+  await Promise.all([watcher.done("r2"), late.done("r2")]);
+  // That somebody asked, and nothing else of the conversation.
+  expect(told(watcher) - before).toBe(1);
+  const stored = await chat.stored();
+  expect(watcher.ofType(UPDATED).at(-1)?.message).toEqual(stored.at(-1));
+  expect(told(late) - lateBefore).toBe(1);
+  expect(late.ofType(TRANSCRIPT).at(-1)?.messages).toEqual(stored);
+});
+
+test("who has watched an answer is told the conversation where more than that answer has changed", async () => {
+  const chat = await openChat();
+  const [asker, watcher] = [await chat.connect(), await chat.connect()];
+  asker.request("r1", [user("u1")]);
+  const stage = await chat.stage();
+  stage.say("one");
+  await watcher.said("r1", "one");
+  asker.request("r2", [user("u1"), user("u2")]);
+  await asker.flushed();
+  stage.end();
+  await watcher.done("r1");
+  (await chat.stage()).say("two").end();
+  await watcher.done("r2");
+  await watcher.flushed();
+  expect(watcher.ofType(TRANSCRIPT).at(-1)?.messages).toEqual(await chat.stored());
 });

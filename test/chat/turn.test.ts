@@ -1,6 +1,6 @@
 import type { SaveMessagesResult } from "perdure";
 import { expect, test } from "vitest";
-import { chunksOf, RESPONSE, textIn, TRANSCRIPT, user } from "./client.ts";
+import { chunksOf, RESPONSE, textIn, TRANSCRIPT, UPDATED, user } from "./client.ts";
 import { exchange, openChat } from "./harness.ts";
 
 test("a turn: chunks with the stored id, numbers from 0, one end, and what is stored", async () => {
@@ -44,7 +44,7 @@ test("the model's own message id is taken, unless it belongs to another message"
   expect(chunksOf(a.of("r2"))[0]).toEqual({ type: "start", messageId: ids[3] });
 });
 
-test("who gets what: the sender no transcript, the others one on accept and one before the end", async () => {
+test("who gets what: the sender no transcript, the others one on accept, and the stored answer before the end", async () => {
   const chat = await openChat();
   const [a, b] = [await chat.connect(), await chat.connect()];
   a.request("r1", [user("u1")]);
@@ -53,14 +53,16 @@ test("who gets what: the sender no transcript, the others one on accept and one 
   stage.say("one").end();
   await Promise.all([a.done("r1"), b.done("r1")]);
   expect(a.ofType(TRANSCRIPT)).toEqual([]);
-  expect(b.ofType(TRANSCRIPT).map(({ messages }) => messages?.length)).toEqual([1, 2]);
+  expect(b.ofType(TRANSCRIPT).map(({ messages }) => messages?.length)).toEqual([1]);
   expect(b.of("r1")).toEqual(a.of("r1"));
   const order = b.frames.map(({ type, done }) =>
-    type === TRANSCRIPT ? "transcript" : done === true ? "done" : "chunk",
+    type === TRANSCRIPT ? "transcript" : type === UPDATED ? "answer" : done === true ? "done" : "chunk",
   );
   expect(order[0]).toBe("transcript");
-  expect(order.slice(-2)).toEqual(["transcript", "done"]);
-  expect(b.ofType(TRANSCRIPT).at(-1)?.messages).toEqual(await chat.stored());
+  expect(order.slice(-2)).toEqual(["answer", "done"]);
+  expect(a.ofType(UPDATED)).toEqual([]);
+  const shown = [...(b.ofType(TRANSCRIPT)[0]?.messages ?? []), b.ofType(UPDATED)[0]?.message];
+  expect(shown).toEqual(await chat.stored());
 });
 
 test("turns run one at a time, in the order of their requests, and each has its own end", async () => {

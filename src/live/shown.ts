@@ -1,0 +1,36 @@
+import type { Socket } from "../port.ts";
+import type { Transcript } from "../session/transcript.ts";
+
+/** How far a client is with a conversation: it shows all of it up to a message. */
+interface Place {
+  readonly transcript: Transcript;
+  readonly shape: number;
+  readonly leaf: number | null;
+}
+
+/**
+ * What each client of the public wire shows, as far as it follows from what it was sent. Who shows all but the last message need
+ * only be told that one, however long the conversation is. What is not known for certain is not kept: the client is told all.
+ */
+export class Shown {
+  readonly #places = new WeakMap<Socket, Place>();
+
+  /** A client was sent all of a conversation, or has the last message now, too. */
+  all(socket: Socket, transcript: Transcript): void {
+    const { shape, leaf } = transcript;
+    this.#places.set(socket, { transcript, shape, leaf });
+  }
+
+  /** What it shows is not known any more. */
+  forget(socket: Socket): void {
+    this.#places.delete(socket);
+  }
+
+  /** Whether it shows the conversation without its last message. */
+  lacksLast(socket: Socket, transcript: Transcript): boolean {
+    const place = this.#places.get(socket);
+    if (place?.transcript !== transcript || place.shape !== transcript.shape || transcript.leaf === null) return false;
+    const { value: last } = transcript.up().next();
+    return last?.seq === transcript.leaf && last.parent === place.leaf;
+  }
+}
