@@ -87,6 +87,15 @@ test("Telegram: an edit changes what waits, and is never a turn; a gallery is on
   expect(kit.model.calls.map(({ userText }) => userText).at(-1)).toBe("/start");
 });
 
+test("Telegram: the same message under another number is one turn", async () => {
+  const kit = await openSdk("telegram");
+  for (let i = 0; i < 3; i++)
+    expect(await kit.deliver([update({ message: message(50, { text: "hi" }) })])).toEqual([200]);
+  await kit.deliver([update({ message: message(51, { text: "and now?" }) })]);
+  await kit.until(() => expect(kit.texts()).toHaveLength(2));
+  expect(kit.model.calls.map(({ userText }) => userText)).toEqual(["hi", "and now?"]);
+});
+
 test("Telegram: /stop and another person's message do not wait for the turn that runs", async () => {
   const kit = await openSdk("telegram", {
     script: ({ userText }) => (userText === "slow" ? { text: ["Working", "."], delayMs: 1, hang: true } : "Here."),
