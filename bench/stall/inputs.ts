@@ -57,8 +57,14 @@ const mcpCall = (args: string) =>
 
 /** What was tried, the worst of each kind. */
 export const inputs: readonly Input[] = [
-  { what: "a call, 16 MiB of text", to: "box", texts: () => [rpc(`["${"x".repeat(15.9 * MIB)}"]`)] },
-  { what: "a call, 16 MiB of escapes", to: "box", texts: () => [rpc(`["${'\\"'.repeat(7.9 * MIB)}"]`)] },
+  { what: "a call, 10 MiB of text", to: "box", texts: () => [rpc(`["${"x".repeat(9.9 * MIB)}"]`)] },
+  { what: "a call, 10 MiB of escapes", to: "box", texts: () => [rpc(`["${'\\"'.repeat(4.9 * MIB)}"]`)] },
+  {
+    what: "refused: a call, 16 MiB of escapes",
+    to: "box",
+    refused: true,
+    texts: () => [rpc(`["${'\\"'.repeat(7.9 * MIB)}"]`)],
+  },
   {
     what: "a call, 50,000 values, every object of another shape",
     to: "box",
@@ -125,6 +131,11 @@ export const inputs: readonly Input[] = [
     what: "a message of 8 MB",
     to: "talk",
     texts: () => [chat("big", { messages: [user("big", "x".repeat(7_900_000))] })],
+  },
+  {
+    what: "a message of 4 million quotes, escaped twice",
+    to: "talk",
+    texts: () => [chat("quotes", { messages: [user("quotes", '"'.repeat(3.9 * MIB))] })],
   },
   {
     what: "a message of 1,000 parts and 20,000 values",

@@ -9,6 +9,7 @@ import {
   fitsInValues,
   type JsonObject,
   MAX_JSON_DEPTH,
+  MAX_JSON_LENGTH,
   MAX_JSON_VALUES,
   type NotRead,
   notReadWords,
@@ -37,6 +38,34 @@ export function readChat(text: string): ChatBody | ChatRefusal {
 export async function readLongChat(text: string, breathe: () => Promise<void>): Promise<ChatBody | ChatRefusal> {
   const value = await readLongBody(text, breathe);
   return "reason" in value ? value : parseChatBody(value.value);
+}
+
+/** Undoes the escapes of a JSON text of any length, in pieces; `breathe` is awaited in between. @returns "" if it is none. */
+export async function readLongText(quoted: string, breathe: () => Promise<void>): Promise<string> {
+  const pieces: string[] = [];
+  const end = quoted.length - 1;
+  for (let at = 1, stop = at; at < end; at = stop) {
+    stop = Math.min(at + STEP_CHARS, end);
+    if (stop < end) stop = beforeEscape(quoted, at, stop);
+    const piece = readJson(`"${quoted.slice(at, stop)}"`, 0);
+    if (!piece.ok) return "";
+    pieces.push(piece.value as string);
+    await breathe();
+  }
+  return pieces.join("");
+}
+
+/** The length of the longest escape, `\u0000`. */
+const ESCAPE_CHARS = 6;
+
+/** Where a text that begins at `from` may be cut, at `stop` or just before: not within an escape. */
+function beforeEscape(text: string, from: number, stop: number): number {
+  const last = text.lastIndexOf("\\", stop - 1);
+  if (last < from || last < stop - ESCAPE_CHARS) return stop;
+  let first = last;
+  while (first > from && text[first - 1] === "\\") first--;
+  // Of backslashes in a row, every second one is escaped.
+  return (last - first) % 2 === 0 ? last : stop;
 }
 
 /** The messages of a frame that pushes a transcript, however long it is. Never throws. */
@@ -73,6 +102,7 @@ export async function readLongBody(
   if (scan.isOdd || !scan.isClosed) return notRead("not-json");
   if (list !== undefined && list.elements > MAX_TRANSCRIPT_MESSAGES) return tooManyMessages();
   if (list === undefined) {
+    if (text.length > MAX_JSON_LENGTH) return notRead("too-long");
     const read = readJson(text, MAX_JSON_DEPTH);
     return read.ok ? read : notRead(read.why);
   }
@@ -92,12 +122,16 @@ async function readPieces(
   { cuts }: ScannedList,
   breathe: () => Promise<void>,
 ): Promise<{ readonly value: JsonObject } | ChatRefusal> {
-  const read = readJson(`${text.slice(0, cuts[0])}[]${text.slice((cuts.at(-1) ?? 0) + 1)}`, MAX_JSON_DEPTH);
+  const around = `${text.slice(0, cuts[0])}[]${text.slice((cuts.at(-1) ?? 0) + 1)}`;
+  if (around.length > MAX_JSON_LENGTH) return notRead("too-long");
+  const read = readJson(around, MAX_JSON_DEPTH);
   if (!read.ok || !isRecord(read.value)) return notRead("not-json");
   const messages: unknown[] = [];
   for (const [piece, end] of cuts.slice(1).entries()) {
     await breathe();
-    const part = readJson(`[${text.slice((cuts[piece] ?? 0) + 1, end)}]`, MAX_JSON_DEPTH);
+    const start = (cuts[piece] ?? 0) + 1;
+    if (end - start > MAX_JSON_LENGTH) return notRead("too-long");
+    const part = readJson(`[${text.slice(start, end)}]`, MAX_JSON_DEPTH);
     if (!part.ok) return notRead(part.why);
     for (const message of part.value as unknown[]) messages.push(message);
   }
@@ -106,6 +140,7 @@ async function readPieces(
 }
 
 function notRead(why: NotRead, maxValues?: number): ChatRefusal {
-  const reason = `The body ${notReadWords(why, MAX_JSON_DEPTH, maxValues)}.`;
-  return why === "too-many" ? { reason, code: "too_large" } : { reason };
+  const what = why === "too-long" ? "A message of the body, or what stands beside its messages," : "The body";
+  const reason = `${what} ${notReadWords(why, MAX_JSON_DEPTH, maxValues)}.`;
+  return why === "too-many" || why === "too-long" ? { reason, code: "too_large" } : { reason };
 }

@@ -38,6 +38,8 @@ export class JsonScan {
   depth = 0;
   /** The list stands there twice, or is closed by a brace. */
   isOdd = false;
+  /** Where the quotes of the longest text stand. */
+  longest = { start: 0, end: 0 };
 
   /** @param listKey the list that may be parsed in pieces, if there is one. */
   constructor(text: string, listKey?: string) {
@@ -92,6 +94,7 @@ export class JsonScan {
       if (char === QUOTE) {
         const end = endOfText(text, at);
         if (level === 1) this.#toldText(at, end);
+        if (end - at > this.longest.end - this.longest.start) this.longest = { start: at, end };
         at = end;
       } else if (char === COMMA) {
         values++;

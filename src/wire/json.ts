@@ -8,21 +8,27 @@ export const MAX_JSON_DEPTH = 256;
  * seconds while parsed. Transcripts have their own bound.
  */
 export const MAX_JSON_VALUES = 50_000;
+/**
+ * The longest text that is parsed in one go, in UTF-16 units: undoing escapes takes three times longer than reading plain text.
+ * Only transcripts are longer, and are read in pieces: a message at its longest, and what stands before it in its piece.
+ */
+export const MAX_JSON_LENGTH = 10 * 1024 * 1024;
 
 /** A JSON object of unknown content. */
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** What {@link readJson} found. `told`: what a long text says of itself, if it was looked at. */
+/** What {@link readJson} found. `scan`: what a long text says of itself, if it was looked at. */
 type ReadJson =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly why: NotRead; readonly told?: JsonScan["told"] };
+  | { readonly ok: false; readonly why: NotRead; readonly scan?: JsonScan };
 
 /** Why something was not read. */
-export type NotRead = "not-json" | "too-deep" | "too-many";
+export type NotRead = "not-json" | "too-deep" | "too-many" | "too-long";
 
 /** The same in words, which go on a sentence. */
 export function notReadWords(why: NotRead, maxDepth = MAX_JSON_DEPTH, maxValues = MAX_JSON_VALUES): string {
   if (why === "not-json") return "is not JSON";
+  if (why === "too-long") return `is longer than ${MAX_JSON_LENGTH} characters`;
   return why === "too-deep" ? `is nested deeper than ${maxDepth} levels` : `holds more than ${maxValues} values`;
 }
 
@@ -33,8 +39,10 @@ export function notReadWords(why: NotRead, maxDepth = MAX_JSON_DEPTH, maxValues 
  *   refused: a transcript comes back with every request, so one odd tool output would lock its chat for good.
  * - Numbers too large for a double (`1e999`) become `null`, as `JSON.stringify` writes them, so memory equals what is stored and
  *   sent.
- * - Nesting beyond `maxDepth` gives `too-deep`: `JSON.stringify` and every recursive walk fail on it. More than `maxValues`
- *   values give `too-many`. A long text is scanned before it is parsed, only up to where it is too much, JSON or not.
+ * - Nesting beyond `maxDepth` gives `too-deep`: `JSON.stringify` and every recursive walk fail on it.
+ *
+ * With `maxValues`, a long text is scanned before it is parsed, only up to where it is too much, JSON or not: `too-many`,
+ * `too-long`. One that is neither a list nor an object counts as `not-json`.
  * @param isTold whether what such a text has said of itself so far is enough. If not, the scan goes on.
  */
 export function readJson(
@@ -43,12 +51,14 @@ export function readJson(
   maxValues = Infinity,
   isTold: (told: JsonScan["told"]) => boolean = () => true,
 ): ReadJson {
-  if (!fitsInValues(text, maxValues) && isContainerText(text)) {
+  if (!fitsInValues(text, maxValues)) {
+    if (!isContainerText(text)) return { ok: false, why: "not-json" };
     const scan = new JsonScan(text);
     const isTooMuch = () => scan.depth > maxDepth || scan.values > maxValues;
     scan.runUntil(() => isTooMuch() && isTold(scan.told));
-    if (isTooMuch()) return { ok: false, why: scan.depth > maxDepth ? "too-deep" : "too-many", told: scan.told };
+    if (isTooMuch()) return { ok: false, why: scan.depth > maxDepth ? "too-deep" : "too-many", scan };
     if (!scan.isClosed) return { ok: false, why: "not-json" };
+    if (text.length > MAX_JSON_LENGTH) return { ok: false, why: "too-long", scan };
   }
   let value: unknown;
   try {
@@ -61,7 +71,7 @@ export function readJson(
   return clean(value, maxDepth) ? { ok: true, value } : { ok: false, why: "too-deep" };
 }
 
-/** Whether a text can be a list or an object. What is neither is parsed, or found not to be JSON, in no time. */
+/** Whether a text can be a list or an object. */
 function isContainerText(text: string): boolean {
   return /^\s*[[{]/.test(text);
 }

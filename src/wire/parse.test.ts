@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ClientFrame } from "./frames.ts";
-import { MAX_JSON_DEPTH, MAX_JSON_VALUES } from "./json.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_LENGTH, MAX_JSON_VALUES } from "./json.ts";
 import { MAX_ID_LENGTH } from "./id.ts";
 import { type ParsedFrame, parseFrame, readLongFrame } from "./parse.ts";
 
@@ -369,4 +369,46 @@ test("a long text that is neither an object nor a list is for the app, whatever 
 test("a frame with as many values as may be is taken", () => {
   const args = `[${"1,".repeat(MAX_JSON_VALUES - 10)}1]`;
   expect(parseFrame(`{"type":"rpc","id":"1","method":"m","args":${args}}`).kind).toBe("rpc");
+});
+
+const tooLongText = "x".repeat(MAX_JSON_LENGTH);
+
+test.each([
+  [`{"type":"rpc","id":"7","method":"m","args":["${tooLongText}"]}`, { kind: "rpc-refused", id: "7" }],
+  [`{"args":["${tooLongText}"],"method":"m","id":"8","type":"rpc"}`, { kind: "rpc-refused", id: "8" }],
+  [`{"type":"perdure_session","id":"q","op":"${tooLongText}"}`, { kind: "session-refused", id: "q" }],
+  [`{"type":"cf_agent_tool_result","toolCallId":"c","output":"${tooLongText}"}`, { kind: "refused" }],
+  [
+    JSON.stringify({ ...(chat("{}") as object), more: tooLongText }),
+    { kind: "chat-refused", id: "Y", code: "too_large" },
+  ],
+])("%# a frame that is too long to be parsed in one go is refused, to whom waits for its answer", (text, expected) => {
+  expect(parseFrame(text)).toMatchObject({
+    ...expected,
+    reason: `The frame is longer than ${MAX_JSON_LENGTH} characters.`,
+  });
+});
+
+test("a frame of the app may be longer", () => {
+  expect(parseFrame(JSON.stringify({ type: "mine", text: tooLongText }))).toEqual({ kind: "other" });
+  expect(parseFrame(JSON.stringify(tooLongText))).toEqual({ kind: "other" });
+});
+
+test("a transcript may be longer than what is parsed in one go, a message in it may not", async () => {
+  const messages = Array.from({ length: 12 }, (_, n) => ({
+    id: `m${n}`,
+    role: "user",
+    parts: [{ type: "text", text: `"\\\n\u0007ü`.repeat(200_000) }],
+  }));
+  const read = async (body: unknown) => {
+    const frame = parseFrame(JSON.stringify(chat(body)));
+    if (frame.kind !== "chat-long") throw new Error(frame.kind);
+    return readLongFrame(frame, () => Promise.resolve());
+  };
+  expect(await read(JSON.stringify({ messages }))).toMatchObject({ kind: "chat-request", id: "Y", messages });
+  const one = { ...messages[0], parts: [{ type: "text", text: tooLongText }] };
+  expect(await read(JSON.stringify({ messages: [one] }))).toMatchObject({ kind: "chat-refused", code: "too_large" });
+  expect(await read(JSON.stringify({ messages: [], x: tooLongText }))).toMatchObject({ code: "too_large" });
+  expect(await read(JSON.stringify({ x: tooLongText }))).toMatchObject({ code: "too_large" });
+  expect(await read(`{"x":"${tooLongText}"`)).toMatchObject({ kind: "chat-refused", reason: "The body is not JSON." });
 });

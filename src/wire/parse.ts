@@ -1,10 +1,10 @@
 import type { ChatBody, ChatRefusal } from "./chat-body.ts";
-import { isShortChat, readChat, readLongChat, readLongTranscript } from "./chat-text.ts";
+import { isShortChat, readChat, readLongChat, readLongText, readLongTranscript } from "./chat-text.ts";
 import { clientToolsProblem, parseClientTools } from "./client-tools.ts";
 import type { ClientTool } from "./frames.ts";
 import { isRecord } from "../base/json.ts";
 import { isId, MAX_ID_LENGTH } from "./id.ts";
-import { type JsonObject, MAX_JSON_DEPTH, MAX_JSON_VALUES, notReadWords, readJson } from "./json.ts";
+import { type JsonObject, MAX_JSON_DEPTH, MAX_JSON_LENGTH, MAX_JSON_VALUES, notReadWords, readJson } from "./json.ts";
 import { JsonScan } from "./json-scan.ts";
 import { MAX_ROW_WRITE_LENGTH, type ParsedRowFrame, parseRowFrame } from "./row-frames.ts";
 import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts";
@@ -28,8 +28,8 @@ export type ParsedFrame =
   | ({ readonly kind: "chat-request"; readonly id: string } & ChatBody)
   /** A chat request that cannot be understood, and why: whoever sent it waits for its end. */
   | ({ readonly kind: "chat-refused"; readonly id: string } & ChatRefusal)
-  /** A chat request whose body is still to be read, in pieces: `readLongFrame`. */
-  | { readonly kind: "chat-long"; readonly id: string; readonly text: string }
+  /** A chat request whose body is still to be read, in pieces: `readLongFrame`. As it stands in the frame: with its escapes. */
+  | { readonly kind: "chat-long"; readonly id: string; readonly text: string; readonly isEscaped?: true }
   | { readonly kind: "chat-messages"; readonly messages: readonly unknown[] }
   | { readonly kind: "chat-clear" }
   /** The same of many messages, still to be read, in pieces: `readLongFrame`. */
@@ -67,7 +67,7 @@ export type ParsedFrame =
 
 /**
  * Reads one frame of a client. Never throws. Binary frames, text that is not JSON, unknown types and malformed fields are
- * `other`; JSON too deep or with too many values is `refused`. A malformed frame with an id that somebody waits on is answered:
+ * `other`; JSON too deep, too long or with too many values is `refused`. A malformed frame with an id that somebody waits on is answered:
  * `…-refused`. Unknown fields are ignored; optional ones may be null. Contents of states, arguments and messages are not checked,
  * but hold no `__proto__` keys and no infinite numbers.
  */
@@ -76,7 +76,8 @@ export function parseFrame(data: string | Uint8Array): ParsedFrame {
   const read = readJson(data, MAX_JSON_DEPTH, MAX_JSON_VALUES, isTold);
   if (!read.ok) {
     if (read.why === "not-json") return { kind: "other" };
-    return tooMuch(data, `The frame ${notReadWords(read.why)}.`, read.told);
+    const long = read.why === "too-long" && read.scan !== undefined ? longFrame(data, read.scan) : undefined;
+    return long ?? tooMuch(data, `The frame ${notReadWords(read.why)}.`, read.scan?.told);
   }
   const frame = read.value;
   if (!isRecord(frame)) return { kind: "other" };
@@ -131,6 +132,23 @@ export function parseFrame(data: string | Uint8Array): ParsedFrame {
   }
 }
 
+/** The types of frames that are for us. Others are for the app. */
+const OURS = /^(?:rpc$|cf_agent_|perdure_)/;
+/** Stands for the body of a chat request while the frame around it is parsed. */
+const CUT = "cut";
+
+/** A frame that is too long to be parsed in one go. Undefined: it is ours, and may not be that long. */
+function longFrame(data: string, { told, longest: { start, end } }: JsonScan): ParsedFrame | undefined {
+  const type = told.get("type");
+  if (type === undefined || !OURS.test(type)) return { kind: "other" };
+  if (type === "cf_agent_chat_messages") return { kind: "transcript-long", text: data };
+  if (type !== "cf_agent_use_chat_request" || data.length - (end - start) > MAX_JSON_LENGTH) return undefined;
+  const around = readJson(`${data.slice(0, start)}"${CUT}"${data.slice(end + 1)}`, MAX_JSON_DEPTH);
+  if (!around.ok || !isRecord(around.value)) return { kind: "other" };
+  const { init } = around.value;
+  return isRecord(init) && init.body === CUT ? chatRequest(around.value, data.slice(start, end + 1)) : undefined;
+}
+
 function rpc(frame: JsonObject): ParsedFrame {
   const { id, method, args } = frame;
   // The id is only echoed and the method only looked up, so any text will do. Without an id there is nobody to answer.
@@ -143,7 +161,8 @@ function rpc(frame: JsonObject): ParsedFrame {
   return Array.isArray(args) ? { kind: "rpc", id, method, args } : refused("The call's `args` must be a list.");
 }
 
-function chatRequest(frame: JsonObject): ParsedFrame {
+/** @param escaped the body as it stands in the frame, where that was not parsed. */
+function chatRequest(frame: JsonObject, escaped?: string): ParsedFrame {
   const { id, init } = frame;
   // Without an id there is nobody to answer.
   if (typeof id !== "string" || id === "") return malformed(frame, "id");
@@ -152,6 +171,7 @@ function chatRequest(frame: JsonObject): ParsedFrame {
   if (!isRecord(init)) return refused("The request's `init` is missing or not an object.");
   if (init.method !== "POST") return refused('The request\'s `init.method` must be "POST".');
   if (typeof init.body !== "string") return refused("The request's `init.body` must be JSON as text.");
+  if (escaped !== undefined) return { kind: "chat-long", id, text: escaped, isEscaped: true };
   return isShortChat(init.body) ? chatFrame(id, readChat(init.body)) : { kind: "chat-long", id, text: init.body };
 }
 
@@ -160,7 +180,10 @@ export async function readLongFrame(
   frame: Extract<ParsedFrame, { kind: "chat-long" | "transcript-long" }>,
   breathe: () => Promise<void>,
 ): Promise<ParsedFrame> {
-  if (frame.kind === "chat-long") return chatFrame(frame.id, await readLongChat(frame.text, breathe));
+  if (frame.kind === "chat-long") {
+    const { id, text, isEscaped = false } = frame;
+    return chatFrame(id, await readLongChat(isEscaped ? await readLongText(text, breathe) : text, breathe));
+  }
   const messages = await readLongTranscript(frame.text, breathe);
   return "reason" in messages ? { kind: "refused", reason: messages.reason } : { kind: "chat-messages", messages };
 }
