@@ -1,7 +1,16 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { AgentEvents, AgentEventType } from "../base/event.ts";
 import type { Clock } from "../base/time.ts";
-import type { AboutFailure, AgentPath, AsyncContext, HostedAgent, HostedAgentClass } from "../port.ts";
+import type { Identity } from "../base/identity.ts";
+import type {
+  AboutFailure,
+  AgentPath,
+  AgentStep,
+  AsyncContext,
+  HostedAgent,
+  HostedAgentClass,
+  ReadVerdict,
+} from "../port.ts";
 import { DEFAULT_PREFIX } from "../wire/address.ts";
 import { agentId, buildAgentPath, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
@@ -9,6 +18,7 @@ import { Resident } from "./resident.ts";
 import { Eviction } from "./eviction.ts";
 import type { LifeSurroundings } from "./life.ts";
 import type { LogEntry } from "./log.ts";
+import type { Publish, Reach } from "./reach.ts";
 import type { Registry } from "./registry.ts";
 import type { Storage } from "./storage.ts";
 import { transfer } from "./transfer.ts";
@@ -17,9 +27,6 @@ import { WakeIndex } from "./wake-index.ts";
 /** How long a stop waits for the closing handshakes of clients; each takes one round trip. */
 const GOOD_BYE_MS = 500;
 const SETTLED_POLL_MS = 10;
-
-/** Reports an event of one agent to whoever listens. Must not throw. */
-export type Publish = LifeSurroundings["publish"];
 
 /** What the residents of a host are made of. */
 interface ResidentsParts {
@@ -45,7 +52,7 @@ interface ResidentsParts {
 }
 
 /** All agents of a host: one live object per address, made on first use. Everything reaches it through its {@link Resident}. */
-export class Residents implements LifeSurroundings {
+export class Residents implements LifeSurroundings, Reach {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly context: AsyncContext;
@@ -205,9 +212,31 @@ export class Residents implements LifeSurroundings {
     return buildAgentPath(path, { prefix: this.#prefix });
   }
 
-  /** Whether the agent has ever stored something. */
-  exists(path: AgentPath): boolean {
-    return this.storage.index.has(agentId(path));
+  exists(path: AgentPath): Promise<boolean> {
+    return Promise.resolve(this.storage.index.has(agentId(path)));
+  }
+
+  async admitChild(
+    parent: AgentPath,
+    request: Request,
+    child: AgentStep,
+    identity: Identity | undefined,
+  ): Promise<ReadVerdict> {
+    return this.resident(parent).use((agent) => agent.admitChild(request, child, identity));
+  }
+
+  async request(
+    path: AgentPath,
+    request: Request,
+    rest: string,
+    identity: Identity | undefined,
+    mayOnlyRead: boolean,
+  ): Promise<Response> {
+    return this.resident(path).use(async (agent, life) => {
+      const response = await agent.request(request, rest, identity, mayOnlyRead);
+      await life.gate.settled();
+      return response;
+    });
   }
 
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void {
@@ -218,7 +247,6 @@ export class Residents implements LifeSurroundings {
     this.#log({ agent, ...about, error, timestamp: this.clock.now() });
   }
 
-  /** Something that the host does for an agent failed. */
   failed(path: AgentPath, stage: string, error: unknown): void {
     const id = agentId(path);
     this.#publish(path, id, "agent:failed", { stage, error: errorText(error) });

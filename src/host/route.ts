@@ -8,8 +8,8 @@ import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
 import { boundedRequest, withPath } from "./genuine-request.ts";
 import { hostOf, type HostGate, type Hosts } from "./host-names.ts";
 import type { Admission, Approach, OriginGate, Origins } from "./origin.ts";
+import type { Reach } from "./reach.ts";
 import type { Registry } from "./registry.ts";
-import type { Residents } from "./residents.ts";
 
 /** How much is told of a header that a stranger wrote. */
 const TOLD_LENGTH = 200;
@@ -76,12 +76,12 @@ export interface RouteRules extends Omit<RouteOptions, "origins" | "hosts"> {
 
 /** Finds the agent of a request, asks the hooks and the gates on the way, and hands it over. */
 export class Router {
-  readonly #residents: Residents;
+  readonly #reach: Reach;
   readonly #registry: Registry;
   readonly #options: RouteRules;
 
-  constructor(residents: Residents, registry: Registry, options: RouteRules) {
-    this.#residents = residents;
+  constructor(reach: Reach, registry: Registry, options: RouteRules) {
+    this.#reach = reach;
     this.#registry = registry;
     this.#options = options;
   }
@@ -98,7 +98,7 @@ export class Router {
       // No Request can hold this method, and nobody should serve it.
       if (request.method === "TRACE") throw new Refusal(405, "Method Not Allowed");
       const bounded = boundedRequest(request, this.#options.maxBodyBytes);
-      this.#admit(bounded, address.path, "request");
+      await this.#admit(bounded, address.path, "request");
       const destination = await this.#resolve(bounded, address, "onBeforeRequest");
       if (destination.kind !== "agent") return withHeaders(destination.response, headers);
       return withHeaders(await this.#deliver(destination), headers);
@@ -114,7 +114,7 @@ export class Router {
       if (found.kind === "not-ours") return found;
       this.#checkName(request, found, "socket");
       const address = understood(found);
-      this.#admit(request, address.path, "socket");
+      await this.#admit(request, address.path, "socket");
       return await this.#resolve(request, address, "onBeforeConnect");
     } catch (thrown) {
       const reason = thrown instanceof Refusal ? thrown.reason : undefined;
@@ -133,16 +133,16 @@ export class Router {
     }
     const host = hostOf(request).slice(0, TOLD_LENGTH);
     const { method } = request;
-    if (path !== undefined) this.#residents.publish(path, agentId(path), "host:refused", { host, method, approach });
+    if (path !== undefined) this.#reach.publish(path, agentId(path), "host:refused", { host, method, approach });
     throw new Refusal(421, misdirected(request), "host not allowed: see the option `hosts` of the host");
   }
 
   /** Keeps the pages of strangers out, before any hook or agent hears of them. */
-  #admit(request: Request, path: AgentPath, approach: Approach): void {
+  async #admit(request: Request, path: AgentPath, approach: Approach): Promise<void> {
     const admission = this.#admission(request, path, approach);
-    if (admission === "yes" || (admission === "existing" && this.#residents.exists(path))) return;
+    if (admission === "yes" || (admission === "existing" && (await this.#reach.exists(path)))) return;
     const origin = (request.headers.get("origin") ?? "").slice(0, TOLD_LENGTH);
-    this.#residents.publish(path, agentId(path), "origin:refused", { origin, method: request.method, approach });
+    this.#reach.publish(path, agentId(path), "origin:refused", { origin, method: request.method, approach });
     if (admission === "existing") throw new Refusal(403, NOTHING_THERE);
     throw new Refusal(
       403,
@@ -183,8 +183,7 @@ export class Router {
     let { request = original, identity } = before;
     let mayOnlyRead = false;
     for (const hop of address.hops) {
-      const parent = this.#residents.resident(hop.parent);
-      const admitted = await parent.use((agent) => agent.admitChild(request, hop.child, identity));
+      const admitted = await this.#reach.admitChild(hop.parent, request, hop.child, identity);
       if (admitted.refusal !== undefined) return { kind: "answer", response: admitted.refusal };
       // The gate may change everything of a request but where it goes.
       request = admitted.request ?? request;
@@ -212,15 +211,11 @@ export class Router {
   }
 
   #failed(path: AgentPath, stage: string, thrown: unknown): void {
-    this.#residents.failed(path, stage, thrown);
+    this.#reach.failed(path, stage, thrown);
   }
 
   #deliver({ path, rest, request, identity, mayOnlyRead }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
-    return this.#residents.resident(path).use(async (agent, life) => {
-      const response = await agent.request(request, rest, identity, mayOnlyRead);
-      await life.gate.settled();
-      return response;
-    });
+    return this.#reach.request(path, request, rest, identity, mayOnlyRead);
   }
 }
 

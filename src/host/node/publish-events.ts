@@ -1,7 +1,7 @@
 import { channel, subscribe as subscribeTo, unsubscribe } from "node:diagnostics_channel";
 import type { AgentEvent, AgentEventPattern, AgentEventType, EventOf } from "../../base/event.ts";
 import type { Clock } from "../../base/time.ts";
-import type { Publish } from "../residents.ts";
+import type { Publish } from "../reach.ts";
 import { asyncContext } from "./async-context.ts";
 
 /** One channel per event type: `perdure:state:changed`, `perdure:fiber:settled`, … */
