@@ -2,7 +2,21 @@ import { Agent, type AgentEnv } from "perdure";
 import type { StateSource } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
+import { MemoryAgentFile } from "../../src/host/node/agent-file.ts";
+import { AgentDatabase, type DatabaseEvents } from "../../src/host/node/database.ts";
+import { memoryBlobs } from "../../src/host/node/disk-blobs.ts";
+import { HandlePool } from "../../src/host/node/handle-pool.ts";
+import { openEmpty, templateBytes } from "../../src/host/node/open-sqlite.ts";
 import { connect, eventually, openHost, quiet } from "./open-host.ts";
+
+const quietEvents: DatabaseEvents = {
+  refusal: () => undefined,
+  mark: () => 0,
+  rolledBack() {},
+  committed() {},
+  firstWrite() {},
+  firstWriteDurable: () => Promise.resolve(),
+};
 
 const ROUNDS = 50;
 
@@ -106,42 +120,52 @@ test("scheduled work that throws takes its state change back, in memory too", as
   expect(client.states()).toEqual([{ total: 0 }, { total: 5 }]);
 });
 
-test("a transaction that SQLite has undone by itself takes nothing more, nested ones included", async () => {
+test("a transaction that SQLite has undone by itself takes nothing more, nested ones included", () => {
+  const pool = new HandlePool(1, openEmpty());
+  const file = new MemoryAgentFile(templateBytes());
+  const undone: number[] = [];
+  const events = { ...quietEvents, mark: () => undone.length, rolledBack: (mark: number) => void undone.push(mark) };
+  const database = new AgentDatabase("Stubborn/a", file, pool, memoryBlobs(), events);
+  const amounts = () => database.sql<{ amount: number }>("SELECT amount FROM entry").map(({ amount }) => amount);
+  database.sql("CREATE TABLE entry (amount INTEGER PRIMARY KEY)");
+  database.sql("INSERT INTO entry VALUES (1)");
+  const write = () => database.sql("INSERT INTO entry VALUES (3)");
+  for (const more of [write, () => database.tx(write)]) {
+    const work = () => {
+      database.sql("INSERT INTO entry VALUES (2)");
+      // As on a full disk.
+      pool.handle(file, true).db.exec("ROLLBACK");
+      more();
+    };
+    expect(() => database.tx(work)).toThrow(expect.objectContaining({ code: "sql_failed" }));
+  }
+  expect(amounts()).toEqual([1]);
+  expect(undone.length).toBe(2);
+  database.sql("INSERT INTO entry VALUES (4)");
+  expect(amounts()).toEqual([1, 4]);
+  pool.closeAll();
+});
+
+test("a statement that would have SQLite undo the transaction around it is refused, and the transaction goes on", async () => {
   class Stubborn extends Agent {
-    override onStart(): void {
-      this.sql`CREATE TABLE IF NOT EXISTS entry (amount INTEGER PRIMARY KEY)`;
-      this.sql`INSERT OR IGNORE INTO entry VALUES (1)`;
-    }
-    goOn(more: "plain" | "nested"): void {
-      const write = () => this.sql`INSERT INTO entry VALUES (3)`;
+    goOn(): void {
+      this.sql`CREATE TABLE entry (amount INTEGER PRIMARY KEY)`;
       this.transaction(() => {
         this.sql`INSERT INTO entry VALUES (2)`;
-        this.broadcast("never");
-        try {
-          this.sql`INSERT OR ROLLBACK INTO entry VALUES (1)`;
-        } catch {
-          // As if nothing had happened.
-        }
-        if (more === "plain") write();
-        else this.transaction(write);
+        expect(() => this.sql`INSERT OR ROLLBACK INTO entry VALUES (2)`).toThrow(
+          expect.objectContaining({ code: "sql_refused" }),
+        );
+        this.sql`INSERT INTO entry VALUES (3)`;
       });
     }
     all(): number[] {
       return this.sql<{ amount: number }>`SELECT amount FROM entry`.map(({ amount }) => amount);
     }
-    add(): void {
-      this.sql`INSERT INTO entry VALUES (4)`;
-    }
   }
   const host = await openHost({ agents: { Stubborn } });
-  const client = await connect(host, "/agents/stubborn/a");
   const stub = host.getAgentByName(Stubborn, "a");
-  await expect(stub.goOn("plain")).rejects.toMatchObject({ code: "sql_failed" });
-  await expect(stub.goOn("nested")).rejects.toMatchObject({ code: "sql_failed" });
-  expect(await stub.all()).toEqual([1]);
-  await stub.add();
-  expect(await stub.all()).toEqual([1, 4]);
-  expect(client.frames.filter(({ text }) => text !== undefined)).toEqual([]);
+  await stub.goOn();
+  expect(await stub.all()).toEqual([2, 3]);
 });
 
 test("code that runs out of stack leaves no transaction open: what is written next is really stored", async () => {

@@ -188,9 +188,8 @@ export class AgentDatabase implements AgentStore {
   }
 
   /**
-   * Makes sure that SQLite and we mean the same transaction. SQLite undoes one by itself on some failures (OR ROLLBACK, a full
-   * disk), and the next statement would commit by itself; running out of stack can leave one open, and what comes next would be
-   * lost.
+   * Makes sure that SQLite and we mean the same transaction. SQLite undoes one by itself on some failures (a full disk), and the
+   * next statement would commit by itself; running out of stack can leave one open, and what comes next would be lost.
    */
   #checkTransaction(handle: Handle): void {
     const { inTransaction } = handle.db;

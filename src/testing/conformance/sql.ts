@@ -125,10 +125,21 @@ export const sqlCases: BenchCases = {
     const agent = await bench.agent();
     agent.sql("CREATE TABLE t (value INTEGER)");
     for (const query of ["INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (1); COMMIT"]) {
-      refuses(() => agent.sql(query), query, "sql_failed", "sql_refused");
+      refuses(() => agent.sql(query), query, "sql_refused");
+      agent.tx(() => refuses(() => agent.sql(query), `${query}, in a tx`, "sql_refused"));
     }
     refuses(() => agent.sql(""), "no statement", "sql_failed", "sql_refused");
     same(agent.sql("SELECT * FROM t"), [], "rows");
+  },
+  "sql: no statement ends the transaction around it": async (bench) => {
+    const agent = await bench.agent();
+    agent.sql("CREATE TABLE t (value INTEGER UNIQUE)");
+    agent.tx(() => {
+      agent.sql("INSERT INTO t VALUES (1)");
+      refuses(() => agent.sql("INSERT OR ROLLBACK INTO t VALUES (1)"), "OR ROLLBACK", "sql_refused");
+      agent.sql("INSERT INTO t VALUES (2)");
+    });
+    same(agent.sql("SELECT value FROM t ORDER BY value"), [{ value: 1 }, { value: 2 }], "rows");
   },
   "sql: what SQLite refuses is sql_failed and changes nothing": async (bench) => {
     const agent = await bench.agent();
