@@ -59,8 +59,10 @@ export interface Socket {
   /** An agent on the way to this one has said that who it belongs to may only read. */
   readonly mayOnlyRead?: boolean;
   readonly tags: readonly string[];
-  /** JSON that belongs to the connection. Survives eviction of the agent, not the socket's end. */
+  /** JSON that belongs to the connection. Survives eviction of the agent, not the socket's end. Replaced, never changed in place. */
   attachment: unknown;
+  /** The same for what the chat knows of the connection. */
+  memo: unknown;
   readonly open: boolean;
   /** It was closed from this side. Its client may go on sending until it has heard of that; nothing of it counts. */
   readonly dismissed: boolean;

@@ -9,6 +9,7 @@ function fakeSocket(): Socket & { readonly sent: unknown[] } {
     uri: "http://host/agents/a/b?x=1",
     tags: ["red"],
     attachment: undefined,
+    memo: undefined,
     open: true,
     dismissed: false,
     sent,

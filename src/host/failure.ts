@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { closeCode } from "../wire/close-code.ts";
+import { CLOSE_WORDS, closeCode } from "../wire/close-code.ts";
 
 /** Nothing went wrong with the agent: it, or its host, was ended. */
 export function wasEnded(error: unknown): boolean {
@@ -15,4 +15,25 @@ export function failureCode(error: unknown): number {
 /** A close frame holds 123 bytes of reason; a message without its code would be cut anywhere. */
 export function closeReason(error: unknown): string {
   return PerdureError.is(error) ? error.code : "setup failed";
+}
+
+/** What the answer of a hook says, as far as a close frame has room for it. Pages are not made to be read like that. */
+export async function closeWords(response: Response): Promise<string> {
+  const nothing = response.statusText === "" ? "refused" : response.statusText;
+  const isPage = response.headers.get("content-type")?.includes("html") === true;
+  const words = new TextDecoder();
+  let text = "";
+  try {
+    const reader = isPage ? undefined : response.body?.getReader();
+    while (reader !== undefined && text.length < CLOSE_WORDS) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      text += words.decode(value, { stream: true });
+    }
+    reader?.releaseLock();
+    await response.body?.cancel();
+  } catch {
+    // It was read already, or fails: what came counts.
+  }
+  return text.trim() === "" ? nothing : text.trim();
 }

@@ -1,6 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
 import type { Socket } from "../port.ts";
+import { cutReason, sendableCode } from "../wire/close-code.ts";
 import type { Delivery } from "./gate.ts";
 
 /** A platform's socket, as little as is needed of it. */
@@ -10,6 +11,7 @@ export interface RawSocket {
   send(data: string | Uint8Array): void;
   /** All of them in one write. */
   sendAll(frames: readonly string[]): void;
+  /** The code can be sent, and the reason fits into a close frame. */
   close(code: number, reason: string): void;
   /** Drops the connection without a handshake. */
   terminate(): void;
@@ -27,6 +29,29 @@ export interface SocketOwner {
 /** Whose socket it is. */
 export type SocketClient = Pick<Socket, "id" | "uri" | "identity" | "mayOnlyRead">;
 
+/** What a socket must not forget while its agent comes and goes. JSON, so that a platform can keep it for the host. */
+export interface SocketMemory {
+  tags: readonly string[];
+  attachment: unknown;
+  memo: unknown;
+  /** Broadcasts reach it. */
+  joined: boolean;
+  /** Connect processing is done: frames may be handed over. */
+  ready: boolean;
+}
+
+/** The memory of a socket that is new. */
+export function newSocketMemory(): SocketMemory {
+  return { tags: [], attachment: undefined, memo: undefined, joined: false, ready: false };
+}
+
+/** Where the memory of a socket goes when the host itself may leave memory. */
+interface KeptMemory {
+  readonly memory: SocketMemory;
+  /** Something in it is another value now. */
+  save(): void;
+}
+
 /** The socket as agents see it, kept by the host while agents come and go. */
 export class HostSocket implements Socket {
   readonly id: string;
@@ -35,13 +60,9 @@ export class HostSocket implements Socket {
   readonly mayOnlyRead: boolean;
   readonly #raw: RawSocket;
   readonly #maxBuffered: number;
+  readonly #memory: SocketMemory;
+  readonly #save: (() => void) | undefined;
   #owner: SocketOwner | undefined;
-  tags: readonly string[] = [];
-  attachment: unknown = undefined;
-  /** Broadcasts reach it. */
-  joined = false;
-  /** Connect processing is done: frames may be handed over. */
-  ready = false;
   open = true;
   dismissed = false;
   #held: (string | Uint8Array)[] = [];
@@ -49,13 +70,51 @@ export class HostSocket implements Socket {
   /** What one write larger than the limit has put into the buffer, while that is too full. */
   #largeBytes = 0;
 
-  constructor(client: SocketClient, raw: RawSocket, maxBuffered: number) {
+  constructor(client: SocketClient, raw: RawSocket, maxBuffered: number, kept?: KeptMemory) {
     this.id = client.id;
     this.uri = client.uri;
     this.identity = client.identity;
     this.mayOnlyRead = client.mayOnlyRead ?? false;
     this.#raw = raw;
     this.#maxBuffered = maxBuffered;
+    this.#memory = kept?.memory ?? newSocketMemory();
+    this.#save = kept && (() => kept.save());
+  }
+
+  get tags(): readonly string[] {
+    return this.#memory.tags;
+  }
+
+  get attachment(): unknown {
+    return this.#memory.attachment;
+  }
+
+  set attachment(value: unknown) {
+    this.#memory.attachment = value;
+    this.#save?.();
+  }
+
+  get memo(): unknown {
+    return this.#memory.memo;
+  }
+
+  set memo(value: unknown) {
+    this.#memory.memo = value;
+    this.#save?.();
+  }
+
+  get joined(): boolean {
+    return this.#memory.joined;
+  }
+
+  get ready(): boolean {
+    return this.#memory.ready;
+  }
+
+  /** Connect processing is done. */
+  connected(): void {
+    this.#memory.ready = true;
+    this.#save?.();
   }
 
   attach(owner: SocketOwner): void {
@@ -78,8 +137,9 @@ export class HostSocket implements Socket {
   }
 
   join(tags: readonly string[]): void {
-    this.tags = tags;
-    this.joined = true;
+    this.#memory.tags = tags;
+    this.#memory.joined = true;
+    this.#save?.();
   }
 
   send(data: string | Uint8Array): void {
@@ -131,7 +191,7 @@ export class HostSocket implements Socket {
   #end(code: number, reason: string): void {
     this.open = false;
     this.dismissed = true;
-    this.#raw.close(code, reason);
+    this.#raw.close(sendableCode(code), cutReason(reason));
   }
 }
 

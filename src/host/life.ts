@@ -16,11 +16,11 @@ import type {
   WriteLevel,
 } from "../port.ts";
 import { Gate } from "./gate.ts";
-import type { AgentStore, Storage } from "./storage.ts";
+import type { AgentStorage, AgentStore } from "./storage.ts";
 
 /** What a life asks of the host around it. */
 export interface LifeSurroundings {
-  readonly storage: Storage;
+  readonly storage: AgentStorage;
   readonly clock: Clock;
   /** The same time; what it is set to keeps the process running until then. For work with a due time. */
   readonly dueClock: Clock;

@@ -7,7 +7,7 @@ import { closeReason, failureCode, wasEnded } from "./failure.ts";
 import type { Delivery } from "./gate.ts";
 import type { HostSocket, SocketOwner } from "./host-socket.ts";
 import { Life, type LifeOwner, type LifeSurroundings } from "./life.ts";
-import type { AgentIndex } from "./storage.ts";
+import type { AgentStorage } from "./storage.ts";
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 300_000;
@@ -108,8 +108,7 @@ export class Resident implements LifeOwner, SocketOwner {
   }
 
   connect(socket: HostSocket, request: Request): void {
-    this.#sockets.add(socket);
-    socket.attach(this);
+    this.adopt(socket);
     this.use((agent) => agent.connect(socket, request)).then(
       () => this.#connected(socket),
       (error: unknown) => {
@@ -117,6 +116,12 @@ export class Resident implements LifeOwner, SocketOwner {
         socket.close(failureCode(error), closeReason(error));
       },
     );
+  }
+
+  /** Takes back a socket that the platform kept while nothing of this was in memory. */
+  adopt(socket: HostSocket): void {
+    this.#sockets.add(socket);
+    socket.attach(this);
   }
 
   message(socket: HostSocket, data: string | Uint8Array): void {
@@ -330,7 +335,7 @@ export class Resident implements LifeOwner, SocketOwner {
   }
 
   #connected(socket: HostSocket): void {
-    socket.ready = true;
+    socket.connected();
     for (const data of socket.takeHeld()) this.message(socket, data);
     if (!socket.open && !this.#sockets.has(socket)) this.#closedEarly(socket);
   }
@@ -421,7 +426,7 @@ class ChildNews {
   }
 
   /** Stored on both sides: after a crash in between it is told again. */
-  async tellLost(life: Life, index: AgentIndex): Promise<void> {
+  async tellLost(life: Life, index: AgentStorage["index"]): Promise<void> {
     const lost = index.lost(life.id);
     if (lost.length === 0) return;
     for (const child of lost) life.agent?.childRemoved?.(leafOf(parseAgentId(child)));

@@ -11,7 +11,7 @@ import type {
   HostedAgentClass,
   ReadVerdict,
 } from "../port.ts";
-import { DEFAULT_PREFIX } from "../wire/address.ts";
+import { prefixPath } from "../wire/address.ts";
 import { agentId, buildAgentPath, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { Resident } from "./resident.ts";
@@ -80,8 +80,7 @@ export class Residents implements LifeSurroundings, Reach {
     this.props = parts.props;
     this.breathe = parts.breathe;
     this.#registry = parts.registry;
-    const segments = (parts.prefix ?? DEFAULT_PREFIX).split("/").filter((segment) => segment !== "");
-    this.#prefix = new URL(segments.join("/"), "http://agent.invalid").pathname;
+    this.#prefix = prefixPath(parts.prefix);
     this.#publish = parts.publish;
     this.#log = parts.log;
     this.hold = parts.hold ?? (() => () => {});

@@ -49,14 +49,19 @@ export interface LostChild {
   readonly parent: string;
 }
 
-/** Where a host keeps everything. */
-export interface Storage {
-  readonly index: AgentIndex;
-  /** What was found to be wrong as it was opened, and what was done about it; for the log. */
-  readonly notices?: readonly string[];
+/** What one agent's place on a host asks of where its rows are. */
+export interface AgentStorage {
+  readonly index: Pick<AgentIndex, "settle" | "isDoomed" | "lost" | "told">;
   open(id: string, listener: TxListener): AgentStore;
   /** Deletes the rows and files of a doomed agent, which has no life at that moment. Then it is doomed no more. */
   remove(id: string): Promise<void>;
+}
+
+/** Where a host keeps everything. */
+export interface Storage extends AgentStorage {
+  readonly index: AgentIndex;
+  /** What was found to be wrong as it was opened, and what was done about it; for the log. */
+  readonly notices?: readonly string[];
   /** Resolves when what the index was told survives. */
   durable(): Promise<void>;
   close(): Promise<void>;

@@ -1,26 +1,23 @@
 import type { Socket } from "../port.ts";
 import { sessionIn } from "../wire/history.ts";
 
-/** How far a client is with going on with a stream. */
+/** How far a client is with going on with a stream. It is the socket's memo: so it outlives a life, in which a turn may go on. */
 interface Standing {
   /** The turn whose stream it was offered and has yet to take: until then it gets nothing of any. */
-  withheld: string | undefined;
+  readonly withheld: string | undefined;
   /** It waits for a stream to begin. */
-  parked: boolean;
+  readonly parked: boolean;
   /** It has asked for a stream, and takes the next one as its own. Without asking it only watches. */
-  asked: boolean;
+  readonly asked: boolean;
   /** It stopped a turn after it had asked: it still takes what it is offered, but not as its own. */
-  gaveUp: boolean;
+  readonly gaveUp: boolean;
   /** Which turn it took last, how, and when. */
-  taken: { readonly turn: string; readonly own: boolean; readonly at: number } | undefined;
+  readonly taken: { readonly turn: string; readonly own: boolean; readonly at: number } | undefined;
   /** The turn that ended before it took it. It was given all of it then. */
-  given: string | undefined;
+  readonly given: string | undefined;
   /** The session that it is in; undefined: whichever is the current one. */
-  session: string | undefined;
+  readonly session: string | undefined;
 }
-
-/** Kept with the socket: both outlive a life of the agent, in which a turn may be carried on. */
-const standings = new WeakMap<Socket, Standing>();
 
 /** Everybody who is connected, and how far they are with the stream. */
 export class Audience {
@@ -40,18 +37,17 @@ export class Audience {
 
   /** Moves a client to another session; undefined: whichever is the current one. What it waited for is over. */
   attach(socket: Socket, session: string | undefined): void {
-    Object.assign(this.of(socket), { session, parked: false, withheld: undefined, asked: false });
+    this.change(socket, { session, parked: false, withheld: undefined, asked: false });
   }
 
   of(socket: Socket): Standing {
-    let standing = standings.get(socket);
-    if (standing === undefined) {
-      standing = {
-        ...{ parked: false, asked: false, gaveUp: false },
-        ...{ withheld: undefined, taken: undefined, given: undefined, session: sessionIn(socket.uri) },
-      };
-      standings.set(socket, standing);
-    }
+    return known(socket) ?? this.change(socket, {});
+  }
+
+  /** Notes how far a client is now. */
+  change(socket: Socket, now: Partial<Standing>): Standing {
+    const standing = { ...(known(socket) ?? newStanding(socket)), ...now };
+    socket.memo = standing;
     return standing;
   }
 
@@ -86,19 +82,29 @@ export class Audience {
   }
 
   isWithheld(socket: Socket): boolean {
-    return standings.get(socket)?.withheld !== undefined;
+    return known(socket)?.withheld !== undefined;
   }
 
   /** Those who were offered the stream of this turn and have not taken it. */
   withheldFrom(turn: string): Socket[] {
-    return [...this.#sockets()].filter((socket) => standings.get(socket)?.withheld === turn);
+    return [...this.#sockets()].filter((socket) => known(socket)?.withheld === turn);
   }
 
   /** Those who wait for a stream to begin: in one session, or all. */
   parked(session?: string): Socket[] {
     return [...this.#sockets()].filter(
-      (socket) =>
-        standings.get(socket)?.parked === true && (session === undefined || this.sessionOf(socket) === session),
+      (socket) => known(socket)?.parked === true && (session === undefined || this.sessionOf(socket) === session),
     );
   }
+}
+
+function known(socket: Socket): Standing | undefined {
+  return socket.memo as Standing | undefined;
+}
+
+function newStanding(socket: Socket): Standing {
+  return {
+    ...{ parked: false, asked: false, gaveUp: false },
+    ...{ withheld: undefined, taken: undefined, given: undefined, session: sessionIn(socket.uri) },
+  };
 }

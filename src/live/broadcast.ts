@@ -232,13 +232,13 @@ export class Broadcast implements TurnOutput {
     for (const socket of this.#audience.withheldFrom(turn.id)) {
       const standing = this.#audience.of(socket);
       const goesOn = turn.continuation === 1 && standing.asked && !standing.gaveUp;
-      Object.assign(standing, { withheld: undefined, given: turn.id });
+      this.#audience.change(socket, { withheld: undefined, given: turn.id });
       if (!goesOn) this.replay(socket, turn, chunks, true);
     }
   }
 
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void {
-    for (const socket of this.#audience.withheldFrom(turn.id)) this.#audience.of(socket).withheld = undefined;
+    for (const socket of this.#audience.withheldFrom(turn.id)) this.#audience.change(socket, { withheld: undefined });
     const frame = encodeFrame(endFrame(turn, { status: "skipped" }));
     if (everyone) this.#audience.tell(turn.session, frame);
     else origin?.send(frame);

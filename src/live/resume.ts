@@ -85,7 +85,7 @@ export class Resume implements Waiting {
     const { host } = this.#chat;
     const session = this.#audience.sessionOf(socket);
     const running = this.#chat.turnIn(session);
-    Object.assign(this.#audience.of(socket), { asked: true, gaveUp: false });
+    this.#audience.change(socket, { asked: true, gaveUp: false });
     if (running?.streams === true) {
       if (this.#ownedByOther(running.row, socket)) return this.none(socket, "continuation-owned", probeId);
       return this.#offer(socket, running.row, probeId);
@@ -97,7 +97,7 @@ export class Resume implements Waiting {
     }
     const newest = newestTurn(host, session);
     if (newest?.status === "error") {
-      this.#audience.of(socket).given = undefined;
+      this.#audience.change(socket, { given: undefined });
       socket.send(encodeFrame({ type: "cf_agent_stream_resuming", id: newest.id, probeId }));
       return;
     }
@@ -113,7 +113,7 @@ export class Resume implements Waiting {
     const standing = this.#audience.of(socket);
     // Our own clients do not tell the two apart.
     const own = wantsPages(socket.uri) || (standing.asked && !standing.gaveUp);
-    standing.asked = false;
+    this.#audience.change(socket, { asked: false });
     if (standing.given === id) return;
     const turn = running !== undefined && running.cutBy !== "cleared" ? running.row : readTurn(host, id);
     // It may have gone to another session since.
@@ -123,7 +123,8 @@ export class Resume implements Waiting {
     if (turn === running?.row || turn.status === "running") {
       // Also while it is decided how a turn that was cut goes on: what there is of it stays. What is pending in the
       // log was sent to nobody yet, and comes to this one as to all.
-      Object.assign(standing, { withheld: undefined, parked: false, taken: { turn: id, own, at: this.#clock.now() } });
+      const taken = { turn: id, own, at: this.#clock.now() };
+      this.#audience.change(socket, { withheld: undefined, parked: false, taken });
       return this.#live.replay(socket, turn, readChunks(host, turn.seq), true);
     }
     if (turn.status === "held" || turn.status === "accepted") return;
@@ -140,7 +141,7 @@ export class Resume implements Waiting {
 
   /** A client stops a turn, and with it its own search for a stream. */
   stopping(socket: Socket, id: string): void {
-    if (this.#chat.turn(id) !== undefined && !wantsPages(socket.uri)) this.#audience.of(socket).gaveUp = true;
+    if (this.#chat.turn(id) !== undefined && !wantsPages(socket.uri)) this.#audience.change(socket, { gaveUp: true });
   }
 
   closed(socket: Socket): void {
@@ -150,7 +151,7 @@ export class Resume implements Waiting {
     // that nothing runs.
     const hasJustTaken = taken !== undefined && taken.turn === running && this.#clock.now() - taken.at < ARRIVED_MS;
     const hasNothing = withheld !== undefined || hasJustTaken;
-    Object.assign(this.#audience.of(socket), { parked: false, withheld: undefined });
+    this.#audience.change(socket, { parked: false, withheld: undefined });
     this.#left.delete(socket.id);
     this.#left.set(socket.id, hasNothing ? undefined : running);
     for (const id of this.#left.keys()) {
@@ -163,7 +164,8 @@ export class Resume implements Waiting {
     for (const socket of this.#audience.parked(turn.session)) {
       const standing = this.#audience.of(socket);
       // Its own, and it has asked for no other: it gets what comes from the beginning.
-      if (!standing.asked && this.#chat.origins.get(turn.id) === socket) standing.parked = false;
+      if (!standing.asked && this.#chat.origins.get(turn.id) === socket)
+        this.#audience.change(socket, { parked: false });
       else if (standing.asked || hasBegun) this.#offer(socket, turn);
     }
     this.#remindLater();
@@ -188,19 +190,19 @@ export class Resume implements Waiting {
 
   dismiss(session: string): void {
     for (const socket of this.#audience.parked(session)) {
-      Object.assign(this.#audience.of(socket), { parked: false, asked: false });
+      this.#audience.change(socket, { parked: false, asked: false });
       socket.send(encodeFrame({ type: "cf_agent_stream_resume_none" }));
     }
     this.#remindLater();
   }
 
   #offer(socket: Socket, turn: TurnRow, probeId?: string): void {
-    Object.assign(this.#audience.of(socket), { withheld: turn.id, parked: false, given: undefined });
+    this.#audience.change(socket, { withheld: turn.id, parked: false, given: undefined });
     socket.send(encodeFrame({ type: "cf_agent_stream_resuming", id: turn.id, probeId }));
   }
 
   #park(socket: Socket, turn: TurnRow, probeId?: string): void {
-    this.#audience.of(socket).parked = true;
+    this.#audience.change(socket, { parked: true });
     this.#remindLater(true);
     socket.send(encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, probeId }));
   }
@@ -225,7 +227,7 @@ export class Resume implements Waiting {
 
   /** There is no stream for a client that asks. */
   none(socket: Socket, reason: "idle" | "continuation-owned", probeId: string | undefined): void {
-    this.#audience.of(socket).asked = false;
+    this.#audience.change(socket, { asked: false });
     socket.send(encodeFrame({ type: "cf_agent_stream_resume_none", reason, probeId }));
   }
 

@@ -17,6 +17,12 @@ import { type FindClass, SUB_SEGMENT } from "./class-table.ts";
 
 /** Default first segment of every address. */
 export const DEFAULT_PREFIX = "agents";
+/** The first segments of every address as one path, percent-encoded. @param prefix as the app wrote it */
+export function prefixPath(prefix: string = DEFAULT_PREFIX): string {
+  const segments = prefix.split("/").filter((segment) => segment !== "");
+  return new URL(segments.join("/"), "http://agent.invalid").pathname;
+}
+
 /** The most steps that an address may have, the root included. */
 export const MAX_STEPS = 16;
 

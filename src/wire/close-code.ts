@@ -54,3 +54,21 @@ export function refusedStatus(code: number): number | undefined {
   const status = code - FIRST_APPLICATION_CODE;
   return status >= 400 && status <= 499 ? status : undefined;
 }
+
+/** How many bytes of reason a close frame holds. */
+export const CLOSE_WORDS = 123;
+
+/** The code to close with when a socket is to be closed with `code`: some are only ever reported. */
+export function sendableCode(code: number): number {
+  const sendable =
+    code === 1000 || (code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || code >= 3000;
+  return sendable ? code : closeCode.internalError;
+}
+
+/** As much of a reason as a close frame holds. */
+export function cutReason(reason: string): string {
+  const encoder = new TextEncoder();
+  let cut = reason;
+  while (encoder.encode(cut).length > CLOSE_WORDS) cut = cut.slice(0, -1);
+  return cut;
+}

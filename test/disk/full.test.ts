@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { Agent, callable } from "perdure";
 import { expect, test } from "vitest";
 import { connect, openHost, tempDir } from "../host/open-host.ts";
-import { toStartError } from "../../src/host/node/sql-error.ts";
+import { toStartError } from "../../src/host/node/start-error.ts";
 
 const run = promisify(execFile);
 const program = fileURLToPath(new URL("./start-program.ts", import.meta.url));

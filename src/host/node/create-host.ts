@@ -7,6 +7,7 @@ import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
 import { logTo } from "../log.ts";
 import { Registry } from "../registry.ts";
 import { Router } from "../route.ts";
+import { atLeast, routeRules } from "../route-rules.ts";
 import { Residents } from "../residents.ts";
 import { type AgentStub, createStub } from "../../stub.ts";
 import type { Storage } from "../storage.ts";
@@ -14,14 +15,12 @@ import { asyncContext } from "./async-context.ts";
 import { publishTo } from "./publish-events.ts";
 import { openDiskStorage } from "./disk-storage.ts";
 import {
-  atLeast,
   checkOptions,
   type HostLimits,
   hostOptionNames,
   type HostOptions,
   resolveEnv,
   resolveLimits,
-  routeRules,
 } from "./options.ts";
 import { toListener } from "./to-request.ts";
 import { WebSockets } from "./web-sockets.ts";

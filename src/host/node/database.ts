@@ -4,7 +4,7 @@ import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
 import { guardStatement } from "../statement-guard.ts";
 import type { AgentStore, TxListener } from "../storage.ts";
 import type { AgentFile, Handle, HandlePool } from "./handle-pool.ts";
-import { toSqlError } from "./sql-error.ts";
+import { toSqlError } from "../sql-error.ts";
 
 /** Where a database reports to. */
 export interface DatabaseEvents extends TxListener {

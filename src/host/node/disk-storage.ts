@@ -8,7 +8,7 @@ import { HandlePool } from "./handle-pool.ts";
 import { HostDb } from "./host-db.ts";
 import { closeToOthers, FOLDER_MODE } from "./private-files.ts";
 import { SpareFiles } from "./spare-files.ts";
-import { toStartError } from "./sql-error.ts";
+import { toStartError } from "./start-error.ts";
 import { openEmpty, templateBytes } from "./open-sqlite.ts";
 
 /** Bounds of a storage on disk. */

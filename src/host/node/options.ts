@@ -3,13 +3,9 @@ import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import type { Clock } from "../../base/time.ts";
 import type { Log } from "../log.ts";
 import type { AgentClasses } from "../registry.ts";
-import { checkCors } from "../cors.ts";
-import { hostGate } from "../host-names.ts";
-import { originGate } from "../origin.ts";
-import type { RouteOptions, RouteRules } from "../route.ts";
+import type { RouteOptions } from "../route.ts";
+import { atLeast } from "../route-rules.ts";
 import type { Storage } from "../storage.ts";
-
-const DEFAULT_BODY_BYTES = 32 * 1024 * 1024;
 
 /** Bounds of a host. Each is generous for one machine; reaching one is an error for that client or agent alone. */
 export interface HostLimits {
@@ -53,12 +49,6 @@ export function resolveEnv(env: object = process.env): object {
   throw new PerdureError("bad_config", `env must be an object, not ${typeof env}. Agents get it as this.env.`);
 }
 
-/** @throws PerdureError `bad_config` unless `value` is a number from `least` up. Infinity is one. */
-export function atLeast(least: number, value: number, what: string): number {
-  if (typeof value === "number" && value >= least) return value;
-  throw new PerdureError("bad_config", `${what} must be a number of at least ${least}, not ${String(value)}.`);
-}
-
 /** What {@link createHost} needs: the classes, and where to keep their agents. */
 export interface HostOptions extends RouteOptions {
   /** Classes that clients can reach, by name or as a list. */
@@ -88,22 +78,6 @@ export interface HostOptions extends RouteOptions {
   readonly clock?: Clock;
   /** Called after each commit of an agent, or of the host's index (`agentId` is empty). For crash tests; must not throw. */
   readonly onCommit?: (count: number, agentId: string) => void;
-}
-
-/** The options that say how requests find their agent, read. @throws PerdureError `bad_config` for one of another kind. */
-export function routeRules(options: HostOptions): RouteRules {
-  const { origins, hosts, cors, prefix } = options;
-  if (prefix !== undefined && typeof prefix !== "string") throw wrongKind("prefix", "the first segments of addresses");
-  for (const hook of ["onBeforeRequest", "onBeforeConnect"] as const) {
-    if (options[hook] !== undefined && typeof options[hook] !== "function") throw wrongKind(hook, "a function");
-  }
-  checkCors(cors);
-  const maxBodyBytes = atLeast(1, options.maxBodyBytes ?? DEFAULT_BODY_BYTES, "maxBodyBytes");
-  return { ...options, admits: originGate(origins, cors), answersTo: hostGate(hosts), maxBodyBytes };
-}
-
-function wrongKind(option: string, right: string): PerdureError {
-  return new PerdureError("bad_config", `${option} must be ${right}.`);
 }
 
 /** The names of all of them. */

@@ -3,8 +3,9 @@ import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
 import { newId } from "../../base/id.ts";
 import type { AgentStep } from "../../port.ts";
-import { closeCode, refusalCode } from "../../wire/close-code.ts";
+import { closeCode, cutReason, refusalCode } from "../../wire/close-code.ts";
 import { parseConnectQuery } from "../../wire/connect-query.ts";
+import { closeWords } from "../failure.ts";
 import type { Resident } from "../resident.ts";
 import { HostSocket, type RawSocket, type SocketClient } from "../host-socket.ts";
 import type { Router } from "../route.ts";
@@ -16,8 +17,6 @@ import { toRequest } from "./to-request.ts";
 const PING_INTERVAL_MS = 30_000;
 /** The most that the `ws` package can bound; what is above means no bound to it. */
 const MAX_PAYLOAD = 2 ** 31 - 1;
-/** How many bytes of reason a close frame holds. */
-const CLOSE_WORDS = 123;
 /** How the `ws` package calls a frame that is longer than it may be. */
 const TOO_LONG = "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 
@@ -181,42 +180,12 @@ class WsSocket implements RawSocket {
   }
 
   close(code: number, reason: string): void {
-    // Codes like 1006 may be reported but not sent.
-    const sendable =
-      code === 1000 || (code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || code >= 3000;
-    this.#ws.close(sendable ? code : closeCode.internalError, cutReason(reason));
+    this.#ws.close(code, reason);
   }
 
   terminate(): void {
     this.#ws.terminate();
   }
-}
-
-/** What the answer of a hook says, as far as a close frame has room for it. Pages are not made to be read like that. */
-async function closeWords(response: Response): Promise<string> {
-  const nothing = response.statusText === "" ? "refused" : response.statusText;
-  const isPage = response.headers.get("content-type")?.includes("html") === true;
-  const words = new TextDecoder();
-  let text = "";
-  try {
-    const reader = isPage ? undefined : response.body?.getReader();
-    while (reader !== undefined && text.length < CLOSE_WORDS) {
-      const { value, done } = await reader.read();
-      if (done) break;
-      text += words.decode(value, { stream: true });
-    }
-    reader?.releaseLock();
-    await response.body?.cancel();
-  } catch {
-    // It was read already, or fails: what came counts.
-  }
-  return text.trim() === "" ? nothing : text.trim();
-}
-
-function cutReason(reason: string): string {
-  let cut = reason;
-  while (Buffer.byteLength(cut) > CLOSE_WORDS) cut = cut.slice(0, -1);
-  return cut;
 }
 
 /** A socket that breaks is reported by its close event. */

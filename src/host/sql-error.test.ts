@@ -14,8 +14,14 @@ test.each([
   ["SQLITE_IOERR_SHORT_READ", "sql_failed", "refused"],
   ["SQLITE_CORRUPT_INDEX", "database_corrupt", "damaged"],
   ["SQLITE_ERROR", "sql_failed", "refused"],
+  ["SQLITE_TOOBIG", "too_large", "larger"],
 ])("%s is told as %s: what the disk does not take is no wrong statement", (code, as, words) => {
   const error = toSqlError(thrown(code), "Writer/a");
   expect(error.code).toBe(as);
   expect(error.message).toContain(words);
+});
+
+test("a code that stands in the text alone is read there", () => {
+  const error = toSqlError(new Error("database or disk is full: SQLITE_FULL"), "Writer/a");
+  expect(error.code).toBe("disk_full");
 });
