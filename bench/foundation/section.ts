@@ -13,6 +13,10 @@ export interface Figure {
 export interface Table {
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
+  /** What is to be said of this run alone. */
+  readonly notes?: readonly string[];
+  /** What is far from where it should be: `--check` fails. */
+  readonly far?: readonly string[];
 }
 
 /** A part of `bench/RESULTS.md`, measured in one go. */
@@ -31,7 +35,7 @@ export function ratioOf({ ours, bare, unit }: Figure): number | undefined {
 
 /** The section as Markdown. */
 export function toMarkdown({ title, notes }: Section, results: readonly Figure[] | Table, machine: string): string {
-  const { head, rows } = "rows" in results ? results : besideFloors(results);
+  const { head, rows, notes: now = [] } = "rows" in results ? results : besideFloors(results);
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   return [
     `## ${title}`,
@@ -42,7 +46,7 @@ export function toMarkdown({ title, notes }: Section, results: readonly Figure[]
     line(head.map((name, at) => (at === 0 || name === "unit" ? "---" : "---:"))),
     ...rows.map(line),
     "",
-    ...notes.map((note) => `- ${note}`),
+    ...[...notes, ...now].map((note) => `- ${note}`),
     "",
   ].join("\n");
 }

@@ -1,10 +1,10 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { WebSocket } from "ws";
 import { withFolder } from "../foundation/agent.ts";
 import { percentile } from "../foundation/measure.ts";
 import { seed } from "../history/measure.ts";
 import { startServer } from "../history/server-process.ts";
+import { ChatClient } from "./client.ts";
 import type { Row } from "./row.ts";
 
 const MESSAGES = 2_000;
@@ -15,57 +15,6 @@ const PROMPT = "chunks=50 tag=x";
 /** What is under way to who watches has come. */
 const WATCHERS_MS = 200;
 const KIB = 1024;
-
-interface Frame {
-  readonly id?: string;
-  readonly done?: boolean;
-  readonly error?: boolean;
-  readonly body?: string;
-}
-
-/** As the public hook: reads the conversation over HTTP, and sends all that it shows with each message. */
-class WholeClient {
-  readonly #url: string;
-  readonly #socket: WebSocket;
-  #turns = 0;
-  #done: ((frame: Frame) => void) | undefined;
-  bytesDown = 0;
-
-  private constructor(url: string) {
-    this.#url = `${url}/agents/long/one`;
-    this.#socket = new WebSocket(this.#url.replace("http", "ws"), { perMessageDeflate: false });
-    this.#socket.on("message", (data: Buffer) => {
-      this.bytesDown += data.byteLength;
-      const frame = JSON.parse(data.toString("utf8")) as Frame;
-      if (frame.done === true) this.#done?.(frame);
-    });
-  }
-
-  static async open(url: string): Promise<WholeClient> {
-    const client = new WholeClient(url);
-    await new Promise((resolve, reject) => client.#socket.once("open", resolve).once("error", reject));
-    return client;
-  }
-
-  /** @returns how long it took from the request to its end. */
-  async turn(): Promise<number> {
-    const shown = (await (await fetch(`${this.#url}/get-messages`)).json()) as unknown[];
-    const id = `w${process.pid}-${++this.#turns}`;
-    const said = { id: `u-${id}`, role: "user", parts: [{ type: "text", text: PROMPT }] };
-    const body = JSON.stringify({ messages: [...shown, said], trigger: "submit-message" });
-    const frame = JSON.stringify({ type: "cf_agent_use_chat_request", id, init: { method: "POST", body } });
-    const begun = performance.now();
-    const ended = new Promise<Frame>((resolve) => (this.#done = resolve));
-    this.#socket.send(frame);
-    const { error, body: why } = await ended;
-    if (error === true) throw new Error(why ?? "The turn failed.");
-    return performance.now() - begun;
-  }
-
-  async close(): Promise<void> {
-    await new Promise((resolve) => this.#socket.once("close", resolve).close());
-  }
-}
 
 interface Whole {
   readonly ms: number;
@@ -78,18 +27,21 @@ async function measureWhole(dir: string, count: number): Promise<Whole> {
   mkdirSync(dir, { recursive: true });
   const server = await startServer(dir, "chat");
   if (count > 0) await server.seed(count);
-  const client = await WholeClient.open(server.url);
-  const watcher = await WholeClient.open(server.url);
+  const agents = `${server.url}/agents/long`;
+  const client = await ChatClient.open(agents, "one");
+  const watcher = await ChatClient.open(agents, "one");
+  // As the public hook: it reads the conversation over HTTP, and sends all that it shows with each message.
+  const turn = async () => (await client.turn(PROMPT, await client.messages())).ms;
   const settled = () => new Promise((resolve) => setTimeout(resolve, WATCHERS_MS));
-  for (let i = 0; i < WARM_TURNS; i++) await client.turn();
+  for (let i = 0; i < WARM_TURNS; i++) await turn();
   await settled();
   const before = [client.bytesDown, watcher.bytesDown] as const;
   const times: number[] = [];
-  for (let i = 0; i < TURNS; i++) times.push(await client.turn());
+  for (let i = 0; i < TURNS; i++) times.push(await turn());
   await settled();
   const [asked, watched] = [client.bytesDown - before[0], watcher.bytesDown - before[1]];
-  await client.close();
-  await watcher.close();
+  client.close();
+  watcher.close();
   await server.stop();
   return { ms: percentile(times, 50), asked: asked / TURNS, watched: watched / TURNS };
 }
