@@ -154,7 +154,7 @@ export function endOf(
   const split = cut.parts === null ? undefined : cut.covered.at(-1)?.node.message;
   const said = split === undefined ? [] : saidInto(split, cut.parts ?? 0);
   const old = sizeOf(view, measure);
-  const words = joinWords(wordsIn(prior), coveredWords(cut.covered));
+  const words = wordsOf(job, prior, cut);
   const carried = renderCarried(
     { ...job.live(), files, said },
     tellWords(words, cut, measure, old, { summary: text, files: new Set(files.map(({ path }) => path)) }),
@@ -188,6 +188,20 @@ const ALL = { values: Number.POSITIVE_INFINITY, texts: Number.POSITIVE_INFINITY 
 
 function readOf(message: UIMessage, parts: readonly Part[]): string {
   return serialiseMessage(message, parts, ALL);
+}
+
+const knownWords = new WeakMap<
+  CompactionJob,
+  { readonly prior: CompactionRow | undefined; readonly covered: Cut["covered"]; readonly words: readonly SaidWords[] }
+>();
+
+/** What was said in all that is covered. It is asked before a summary is made and after, and costs the whole conversation. */
+function wordsOf(job: CompactionJob, prior: CompactionRow | undefined, { covered }: Cut): readonly SaidWords[] {
+  const known = knownWords.get(job);
+  if (known?.prior === prior && known?.covered !== undefined && isSame(known.covered, covered)) return known.words;
+  const words = joinWords(wordsIn(prior), coveredWords(covered));
+  knownWords.set(job, { prior, covered, words });
+  return words;
 }
 
 function wordsIn(prior: CompactionRow | undefined): SaidWords[] {

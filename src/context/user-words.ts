@@ -72,7 +72,7 @@ function keyLines(text: string): string {
 /** Where the sentences are that should not be lost; if they are too many, those that say most. */
 function keySpans(text: string, count = Number.POSITIVE_INFINITY): Span[] {
   let left = KEPT_SENTENCES;
-  return keySentences(text)
+  return findKeys(text)
     .toSorted((a, b) => b.weight - a.weight)
     .slice(0, count)
     .filter(({ from, to }) => (left -= to - from) >= 0)
@@ -330,25 +330,42 @@ const CAPITALS = /^\p{Lu}[\p{Lu}\p{Ll}]/u;
 /** Words of rules: a sentence with one says what must be. */
 const RULE = /\b(?:never|always|must|mustn't|don't|do not|may not|only|unless|forbidden|required)\b/i;
 
+/** A sentence that should not be lost, before its words are looked at one by one. */
+interface Found extends Span {
+  readonly words: readonly string[];
+  /** The words that decide. */
+  readonly tells: readonly number[];
+  readonly weight: number;
+}
+
 /** The sentences of a text that should not be lost: with numbers, names, paths, quotes, or the words of a rule. In their order. */
 export function keySentences(text: string, isKnown: (word: string) => boolean = () => false): KeySentence[] {
+  return findKeys(text, isKnown).map(({ words, tells, from, to, weight }) => {
+    const bare = words.map(plainOf);
+    const plain = bare.filter((word) => word !== "").join(" ");
+    const says = tells.length === 0 ? [[plain]] : tells.map((at) => around(bare, at));
+    return { from, to, weight, plain, says };
+  });
+}
+
+/** The same without what they say: of a long conversation most sentences are only counted. */
+function findKeys(text: string, isKnown: (word: string) => boolean = () => false): Found[] {
   return sentences(text).flatMap((span) => {
-    const words = [...text.slice(span.from, span.to).matchAll(/\S+/g)];
-    const bare = words.map(([word]) => plainOf(word));
+    const sentence = text.slice(span.from, span.to);
+    const matches = [...sentence.matchAll(/\S+/g)];
+    const words = matches.map(([word]) => word);
     const find = (is: (word: string, i: number) => boolean) =>
-      words.flatMap(([word], i) => (is(word, i) && bare[i] !== "" && !isKnown(trimmed(word)) ? [i] : []));
+      words.flatMap((word, i) => (is(word, i) && plainOf(word) !== "" && !isKnown(trimmed(word)) ? [i] : []));
     const unusual = find((word) => UNUSUAL.test(word));
     const names = find((word, i) => i > 0 && CAPITALS.test(word) && !UNUSUAL.test(word));
-    const hits = [...unusual, ...names];
-    const isRule = RULE.test(text.slice(span.from, span.to));
-    if (hits.length === 0 && !isRule) return [];
-    const plain = bare.filter((word) => word !== "").join(" ");
+    const hits = unusual.length + names.length;
+    const isRule = RULE.test(sentence);
+    if (hits === 0 && !isRule) return [];
     // A capital may be no name: where there is a number, it decides.
     const tells = unusual.length > 0 ? unusual : names;
-    const says = tells.length === 0 ? [[plain]] : tells.map((at) => around(bare, at));
-    const weight = Math.min(MAX_WEIGHT, hits.length + Number(isRule));
-    const first = words[tells[0] ?? 0]?.index ?? 0;
-    return [{ ...within(text, span, span.from + first), weight, plain, says }];
+    const weight = Math.min(MAX_WEIGHT, hits + Number(isRule));
+    const first = matches[tells[0] ?? 0]?.index ?? 0;
+    return [{ ...within(text, span, span.from + first), weight, words, tells }];
   });
 }
 

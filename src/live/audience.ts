@@ -81,6 +81,12 @@ export class Audience {
     return this.others(session, except).next().done !== true;
   }
 
+  /** Whether it waits for a stream, or was offered one. */
+  isWaiting(socket: Socket): boolean {
+    const standing = standings.get(socket);
+    return standing?.withheld !== undefined || standing?.parked === true;
+  }
+
   isWithheld(socket: Socket): boolean {
     return known(socket)?.withheld !== undefined;
   }

@@ -1,5 +1,9 @@
+import type { UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
+
+/** More new messages than these are told with the whole conversation. */
+const MAX_NEW = 4;
 
 /** How far a client is with a conversation: it shows all of it up to a message. */
 interface Place {
@@ -28,9 +32,21 @@ export class Shown {
 
   /** Whether it shows the conversation without its last message. */
   lacksLast(socket: Socket, transcript: Transcript): boolean {
+    return this.lacks(socket, transcript)?.length === 1;
+  }
+
+  /** The few messages at the end that it does not show yet, oldest first. Undefined: they are many, or it is not known. */
+  lacks(socket: Socket, transcript: Transcript): UIMessage[] | undefined {
     const place = this.#places.get(socket);
-    if (place?.transcript !== transcript || place.shape !== transcript.shape || transcript.leaf === null) return false;
-    const { value: last } = transcript.up().next();
-    return last?.seq === transcript.leaf && last.parent === place.leaf;
+    if (place?.transcript !== transcript || place.shape !== transcript.shape) return undefined;
+    const messages: UIMessage[] = [];
+    let at = transcript.leaf;
+    for (const { seq, parent, message } of transcript.up()) {
+      // A damaged message is passed over on the way up: then it is not known.
+      if (at === place.leaf || seq !== at || messages.length === MAX_NEW) break;
+      messages.push(message);
+      at = parent;
+    }
+    return at === place.leaf ? messages.reverse() : undefined;
   }
 }

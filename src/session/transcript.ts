@@ -165,6 +165,13 @@ export class Transcript implements StoredMessages {
     return undefined;
   }
 
+  /** Whether it is longer than so many UTF-16 units of JSON. Looks no further. */
+  isLongerThan(length: number): boolean {
+    let left = length;
+    for (const { json } of this.up()) if ((left -= json.length) < 0) return true;
+    return false;
+  }
+
   /** The conversation as a JSON array, one message replaced or left out. Of a very long one only the end. */
   json(instead?: Instead): string {
     return writeWhole(this.up(), instead);

@@ -29,6 +29,35 @@ test("another tab sees the message, the live stream, and the same end", async ()
   expect(other.ends).toEqual([end]);
 });
 
+test("in a long conversation another tab is told what is said and what is answered, not all again", async () => {
+  const words = "long ".repeat(1_000);
+  const { host, agent, say } = await startTalk({ script: ({ userText }) => (userText === "count" ? long : words) });
+  // A message that is told alone has no words for a moment, and counts as an answer.
+  const tabs = [await readyTab(host), await readyTab(host, { stray: 1 })];
+  const [tab, other] = tabs;
+  const lines: string[] = [];
+  for (const text of ["a", "b", "c", "d", "e", "f"]) {
+    tab?.send(text);
+    lines.push(`user: ${text}`, `assistant: ${words}`);
+    for (const one of tabs) await one.settles(lines);
+  }
+  const told = other?.line.received.length;
+  tab?.send("count");
+  lines.push("user: count");
+  await other?.waitFor((view) => view.lines.at(-1) === "user: count");
+  await say(3);
+  lines.push("assistant: one two three");
+  for (const one of tabs) {
+    await one.settles(lines);
+    await one.matches(agent);
+  }
+  const whole = other?.line.received
+    .slice(told)
+    .filter(({ messages }) => Array.isArray(messages) && messages.length > 11);
+  expect(whole).toEqual([]);
+  await eventually(() => expect(other?.ends).toEqual(tab?.ends));
+});
+
 test("a turn that the server starts streams to every tab", async () => {
   const { host, agent, say, ends } = await startTalk({ script: [long] });
   const tabs = [await readyTab(host), await readyTab(host)];

@@ -69,3 +69,44 @@ test("who has watched an answer is told the conversation where more than that an
   await watcher.flushed();
   expect(watcher.ofType(TRANSCRIPT).at(-1)?.messages).toEqual(await chat.stored());
 });
+
+/** A conversation that is not told whole with each message. */
+const LONG = "long ".repeat(4_000);
+
+test("who shows a long conversation is told what is said in it, and nothing twice", async () => {
+  const chat = await openChat();
+  const asker = await chat.connect();
+  asker.request("r1", [user("u1", LONG)]);
+  (await chat.stage()).say("one").end();
+  await asker.done("r1");
+  const watcher = await chat.connect();
+  await watcher.flushed();
+  const before = watcher.frames.length;
+  for (const n of [2, 3]) {
+    asker.request(`r${n}`, [...(await chat.stored()), user(`u${n}`)]);
+    (await chat.stage()).say(`answer ${n}`).end();
+    await watcher.done(`r${n}`);
+  }
+  const frames = watcher.frames.slice(before);
+  expect(frames.filter(({ type }) => type === TRANSCRIPT)).toEqual([]);
+  expect(frames.flatMap(({ type, message }) => (type === UPDATED ? [message] : []))).toEqual(
+    (await chat.stored()).slice(2),
+  );
+  // What it is told to begin with is let go of, and no turn has ended but those that were asked for.
+  expect(frames.flatMap(({ id, done }) => (done === true ? [id] : []))).toEqual(["r2", "r3"]);
+  expect(JSON.stringify(frames)).not.toContain(LONG);
+});
+
+test("a long conversation that has changed otherwise is told whole", async () => {
+  const chat = await openChat();
+  const asker = await chat.connect();
+  asker.request("r1", [user("u1", LONG)]);
+  (await chat.stage()).say("one").end();
+  await asker.done("r1");
+  const watcher = await chat.connect();
+  await watcher.flushed();
+  asker.request("r2", [user("u1", "edited")]);
+  (await chat.stage()).say("two").end();
+  await watcher.done("r2");
+  expect(watcher.ofType(TRANSCRIPT).at(-1)?.messages?.[0]).toMatchObject({ id: "u1", parts: [{ text: "edited" }] });
+});
