@@ -223,10 +223,15 @@ export const hosted: unique symbol = Symbol.for("perdure.hosted") as never;
 /** What marks a class that a host can run. Shared by all installed copies of the package. */
 export const hostable: unique symbol = Symbol.for("perdure.hostable") as never;
 
+/** Where a class says what must be loaded before its agents start. */
+export const loads: unique symbol = Symbol.for("perdure.loads") as never;
+
 /** What a host can run. `Agent` and everything that extends it. */
 export interface HostedAgentClass<T extends { readonly [hosted]: HostedAgent } = { readonly [hosted]: HostedAgent }> {
   new (host: AgentHost): T;
   readonly name: string;
+  /** Loads what its agents need. Undefined: nothing, or nothing any more. A host begins with it early. */
+  readonly [loads]?: () => Promise<unknown> | undefined;
 }
 
 /** Whether `value` is `Agent` or extends it. */

@@ -1,4 +1,5 @@
-import { asSchema, type FlexibleSchema, type InferSchema, type Tool, type ToolExecutionOptions } from "ai";
+import type { FlexibleSchema, InferSchema, Tool, ToolExecutionOptions } from "ai";
+import { loadAiSdk } from "../base/ai-sdk.ts";
 import { withOrigin } from "../context/capabilities.ts";
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
@@ -124,6 +125,7 @@ async function outputOf<OUTPUT>(
 ): Promise<OUTPUT | AgentToolFailure> {
   if (run.status === "completed") {
     if (schema === undefined) return run.output as OUTPUT;
+    const { asSchema } = await loadAiSdk();
     const checked = (await asSchema(schema).validate?.(run.output)) ?? { success: true, value: run.output as OUTPUT };
     if (checked.success) return checked.value;
     const error = `The output of ${run.agentType} is not what was asked for: ${checked.error.message}`;

@@ -1,4 +1,5 @@
 import type { LanguageModel } from "ai";
+import { hasAiSdk, loadAiSdk } from "../base/ai-sdk.ts";
 import { PerdureError } from "../base/error.ts";
 import { type Identity, readIdentity, writeIdentity } from "../base/identity.ts";
 import { type EraseReceipt, listReceipts } from "../erase/erase.ts";
@@ -11,7 +12,7 @@ import { type MessageInput, toMessages } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
 import { batchState } from "../message/tool-answer.ts";
 import { asPart, isToolPart, type Part, type UIMessage } from "../message/types.ts";
-import type { AgentEnv, AgentHost } from "../port.ts";
+import { type AgentEnv, type AgentHost, loads } from "../port.ts";
 import type { SearchOptions } from "../search/search.ts";
 import type { SearchHit, SessionInfo } from "../wire/session-types.ts";
 import type { HistoryOptions, Session } from "../session/session.ts";
@@ -86,6 +87,9 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
 {
   /** @internal */
   declare readonly [parts]: AgentParts<State> & { readonly chat: ChatParts; readonly messengers: MessengerPart };
+
+  /** @internal */
+  static readonly [loads] = (): Promise<unknown> | undefined => (hasAiSdk() ? undefined : loadAiSdk());
 
   constructor(host: AgentHost) {
     super(host);

@@ -1,4 +1,5 @@
-import { convertToModelMessages, type ModelMessage, type ToolSet } from "ai";
+import type { ModelMessage, ToolSet } from "ai";
+import { loadAiSdk } from "../base/ai-sdk.ts";
 import { repairMessage } from "../message/repair.ts";
 import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
 import { BUDGET_TOOL } from "../message/told-line.ts";
@@ -68,6 +69,7 @@ export async function toModelMessages(
   const { role, metadata: _metadata, ...rest } = repairMessage(message);
   const parts = rest.parts.filter((part) => (part.type === "text" ? part.text !== "" : !isQuestion(part)));
   const said = [{ ...rest, role, parts: parts.map(withReadableData) }];
+  const { convertToModelMessages } = await loadAiSdk();
   const converted = await convertToModelMessages(said, { tools: toolsFor(message, tools) }).catch((thrown: unknown) => {
     failed(thrown);
     return convertToModelMessages(said);

@@ -1,6 +1,7 @@
 import { jsonSchema, type ModelMessage, tool, type ToolSet } from "ai";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { loadAiSdk } from "../base/ai-sdk.ts";
 import {
   CALL_UNITS,
   MESSAGE_UNITS,
@@ -12,6 +13,8 @@ import {
   unitsOfTool,
   unitsOfTools,
 } from "./units.ts";
+
+beforeAll(loadAiSdk);
 
 const words = "word ".repeat(80);
 const image = { type: "file", mediaType: "image/png", data: "AAAA" } as const;

@@ -1,4 +1,5 @@
-import { asSchema, type ModelMessage, type SystemModelMessage, type ToolSet } from "ai";
+import type { ModelMessage, SystemModelMessage, ToolSet } from "ai";
+import { aiSdk, hasAiSdk, loadAiSdk } from "../base/ai-sdk.ts";
 import { unitsOfFile } from "./media-units.ts";
 import { type CountText, Remembered, unitsOfJson, unitsOfText } from "./text-units.ts";
 
@@ -131,10 +132,11 @@ export function unitsOfTool(name: string, tool: ToolSet[string], count: CountTex
 
 function unitsOfSchema(schema: object, count: CountText): number {
   try {
-    const json: unknown = asSchema(schema as never).jsonSchema;
+    const read = ({ asSchema }: ReturnType<typeof aiSdk>): unknown => asSchema(schema as never).jsonSchema;
+    const json = hasAiSdk() ? read(aiSdk()) : loadAiSdk().then(read);
     if (!isObject(json) || !("then" in json)) return unitsOfJson(json, count);
     void Promise.resolve(json).then(
-      (read) => known.set(schema, count, unitsOfJson(read, count)),
+      (shown) => known.set(schema, count, unitsOfJson(shown, count)),
       () => {},
     );
   } catch {

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { isAgentClass, type HostedAgentClass } from "../port.ts";
+import { isAgentClass, type HostedAgentClass, loads } from "../port.ts";
 import { classTable, type FindClass } from "../wire/class-table.ts";
 
 /** Agent classes by the name that they are addressed with, or as a list that uses the classes' own names. */
@@ -99,6 +99,11 @@ function toClasses(roots: AgentClasses, children: AgentClasses): Classes {
   }
   const rootNames = rootEntries.map(([name]) => name);
   return { byName, isRootClass: classTable(rootNames), isClass: classTable(byName.keys()) };
+}
+
+/** Loads what agents of these classes need, so that the first of them does not wait. @throws what one of their needs throws */
+export async function loadNeeds(classes: AgentClasses, option: string): Promise<void> {
+  await Promise.all(namedClasses(classes, option).map(async ([, cls]) => await cls[loads]?.()));
 }
 
 /** The classes by their registered names. @throws PerdureError `bad_config` for what is no agent class. */

@@ -1,6 +1,6 @@
 import { backOff } from "../base/time.ts";
 import { errorText, PerdureError } from "../base/error.ts";
-import { type AgentPath, type AgentStep, hosted, type HostedAgent, type Socket } from "../port.ts";
+import { type AgentPath, type AgentStep, hosted, type HostedAgent, loads, type Socket } from "../port.ts";
 import { leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { closeReason, failureCode, wasEnded } from "./failure.ts";
@@ -313,6 +313,8 @@ export class Resident implements LifeOwner, SocketOwner {
     const life = new Life(this.#around, this);
     this.#life = life;
     try {
+      const loading = cls[loads]?.();
+      if (loading !== undefined) await life.orGone(loading);
       life.agent = new cls(life)[hosted];
       await this.tellLost();
       this.#news.tellMade(life);

@@ -1,6 +1,6 @@
-import { tool, type ToolSet } from "ai";
+import type { Tool, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
-import { objectInput } from "../base/object-input.ts";
+import { objectInput } from "../base/json-schema.ts";
 import { firstChars } from "../message/cut-value.ts";
 import { isRecord } from "../base/json.ts";
 import { askProvider, textFrom, WORK_MS } from "./ask-provider.ts";
@@ -45,7 +45,7 @@ export function contextTools(blocks: ToolBlocks): ToolSet {
 }
 
 function setContext(blocks: ToolBlocks) {
-  return tool({
+  return {
     description:
       "Writes to a writable context block, to remember something. It is kept when the conversation moves on. " +
       "Write facts, briefly; correct what is there instead of repeating it.",
@@ -75,11 +75,11 @@ function setContext(blocks: ToolBlocks) {
         call: idempotencyKey,
       });
     },
-  });
+  } satisfies Tool<unknown>;
 }
 
 function loadContext(blocks: ToolBlocks) {
-  return tool({
+  return {
     description: "Reads the text behind a key of a loadable context block.",
     inputSchema: keyed,
     execute: async (input: unknown, { toolCallId, idempotencyKey }: CallOptions) => {
@@ -93,11 +93,11 @@ function loadContext(blocks: ToolBlocks) {
       noteLoaded(blocks.host, blocks.session, { label, key, call: idempotencyKey ?? toolCallId });
       return cut(textFrom(what, found), MAX_CONTENT_CHARS);
     },
-  });
+  } satisfies Tool<unknown>;
 }
 
 function unloadContext(blocks: ToolBlocks) {
-  return tool({
+  return {
     description:
       "Says that a text which load_context gave is not needed any more. It leaves the conversation when that is " +
       "compacted next; the block keeps it.",
@@ -116,11 +116,11 @@ function unloadContext(blocks: ToolBlocks) {
           (keys === "" ? "Nothing of that block is." : `Loaded are: ${keys}.`),
       );
     },
-  });
+  } satisfies Tool<unknown>;
 }
 
 function searchContext(blocks: ToolBlocks) {
-  return tool({
+  return {
     description: `Looks through a searchable context block. Gives the ${MAX_HITS} entries that fit best.`,
     inputSchema: objectInput<unknown>(["label", "query"], {
       label,
@@ -137,7 +137,7 @@ function searchContext(blocks: ToolBlocks) {
       const found = await askProvider(blocks.host.clock, WORK_MS, what, () => source?.search?.(query, options));
       return hitsOf(what, found);
     },
-  });
+  } satisfies Tool<unknown>;
 }
 
 const NOTHING = "Nothing was found.";

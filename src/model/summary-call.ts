@@ -1,5 +1,5 @@
 import type { LanguageModel } from "ai";
-import { streamCall } from "../base/ai-sdk.ts";
+import { aiSdk } from "../base/ai-sdk.ts";
 import { reservedTokens } from "../context/estimate.ts";
 import type { LearnedFactors } from "../context/learned.ts";
 import type { AskSummary } from "../context/summarise.ts";
@@ -42,7 +42,14 @@ export function askWith(caller: SummaryCaller): AskSummary {
           text = "";
           return {
             open: (abortSignal) =>
-              streamCall({ model, instructions: system, messages, maxOutputTokens, callId, abortSignal }),
+              aiSdk().experimental_streamLanguageModelCall({
+                model,
+                instructions: system,
+                messages,
+                maxOutputTokens,
+                callId,
+                abortSignal,
+              }),
             take: (part) => void (text += part.type === "text-delta" ? part.text : ""),
             ended: (end) => () => {
               const usage = readUsage(end.usage);

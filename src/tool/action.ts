@@ -1,4 +1,4 @@
-import { type FlexibleSchema, type ModelMessage, type Tool, tool } from "ai";
+import type { FlexibleSchema, ModelMessage, Tool } from "ai";
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
@@ -113,7 +113,7 @@ export function action<INPUT, OUTPUT>(options: ActionOptions<INPUT, OUTPUT>): Ac
   const fault = faultOf(options);
   if (fault !== undefined) throw new PerdureError("bad_config", `action: ${fault}`);
   const { description, inputSchema, maxOutputLines, maxOutputChars = ACTION_OUTPUT_CHARS } = options;
-  const unbound = tool({
+  const unbound = {
     description,
     inputSchema,
     execute: () => {
@@ -122,7 +122,7 @@ export function action<INPUT, OUTPUT>(options: ActionOptions<INPUT, OUTPUT>): Ac
         "This action has no agent. Return it from getActions() or getTools() of a Think agent.",
       );
     },
-  } as unknown as Tool<INPUT, OUTPUT>) as Tool<INPUT, OUTPUT>;
+  } as unknown as Tool<INPUT, OUTPUT>;
   const made = durableTool(unbound as Tool, {
     // The ledger says what becomes of a call that was cut: it knows more than the book of calls does.
     replay: "safe",

@@ -1,4 +1,5 @@
-import { jsonSchema, type Tool, tool } from "ai";
+import type { Tool } from "ai";
+import { toSchema } from "../base/json-schema.ts";
 import type { ClientTool } from "../wire/frames.ts";
 
 /** Runs a client's tool on its behalf, where the client is another server. */
@@ -14,14 +15,14 @@ export function createToolsFromClientSchemas(
 ): Record<string, Tool> {
   const tools: Record<string, Tool> = {};
   for (const { name, description, parameters } of clientTools ?? []) {
-    const schema = { description, inputSchema: jsonSchema<unknown>(parameters ?? { type: "object" }) };
+    const schema = { description, inputSchema: toSchema<unknown>(parameters ?? { type: "object" }) };
     const value: Tool =
       executor === undefined
-        ? tool<unknown, unknown, Record<string, unknown>>({ ...schema, outputSchema: jsonSchema<unknown>({}) })
-        : tool<unknown, unknown, Record<string, unknown>>({
+        ? { ...schema, outputSchema: toSchema<unknown>({}) }
+        : {
             ...schema,
-            execute: async (input, { toolCallId }) => executor({ toolName: name, toolCallId, input }),
-          });
+            execute: async (input: unknown, { toolCallId }) => executor({ toolName: name, toolCallId, input }),
+          };
     // defineProperty: a tool called __proto__ must stay a tool.
     Object.defineProperty(tools, name, { value, enumerable: true, configurable: true, writable: true });
   }

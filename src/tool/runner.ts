@@ -1,11 +1,5 @@
-import {
-  type ModelMessage,
-  type TimeoutConfiguration,
-  type Tool,
-  type ToolSet,
-  asSchema,
-  type FlexibleSchema,
-} from "ai";
+import type { FlexibleSchema, ModelMessage, TimeoutConfiguration, Tool, ToolSet } from "ai";
+import { loadAiSdk } from "../base/ai-sdk.ts";
 import { unlessAborted } from "../base/abort.ts";
 import { PerdureError, errorText } from "../base/error.ts";
 import { type Clock, systemClock } from "../base/time.ts";
@@ -435,6 +429,7 @@ export function checkInput(tool: Tool, toolName: string, input: unknown): Promis
 }
 
 async function checked(schema: FlexibleSchema<unknown>, value: unknown, what: string): Promise<unknown> {
+  const { asSchema } = await loadAiSdk();
   const result = await asSchema(schema).validate?.(value);
   if (result === undefined) return value;
   if (result.success) return result.value;

@@ -4,7 +4,7 @@ import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { MessageText, SessionSearch } from "../search/search.ts";
 import type { SearchHit } from "../wire/session-types.ts";
 import { durableTool } from "./define.ts";
-import { objectInput } from "../base/object-input.ts";
+import { objectInput } from "../base/json-schema.ts";
 
 const DEFAULT_HITS = 8;
 

@@ -1,5 +1,6 @@
-import { jsonSchema, type Schema } from "ai";
+import type { Schema } from "ai";
 import { errorText } from "../base/error.ts";
+import { toSchema } from "../base/json-schema.ts";
 import { DEFAULT_TIME_ZONE, nextCronTime } from "./cron.ts";
 
 /** What a model has made of words such as "remind me on Friday": what is to be done, and when. */
@@ -46,7 +47,7 @@ function variant(type: string, fields: Record<string, { type: "string" | "number
 }
 
 /** The schema of a {@link ParsedSchedule}; refuses impossible dates and crons. For OpenAI turn `strictJsonSchema` off. */
-export const scheduleSchema: Schema<ParsedSchedule> = jsonSchema<ParsedSchedule>(
+export const scheduleSchema: Schema<ParsedSchedule> = toSchema<ParsedSchedule>(
   {
     type: "object",
     properties: {

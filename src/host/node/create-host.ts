@@ -5,7 +5,7 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { PerdureError } from "../../base/error.ts";
 import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
 import { logTo } from "../log.ts";
-import { Registry } from "../registry.ts";
+import { loadNeeds, Registry } from "../registry.ts";
 import { Router } from "../route.ts";
 import { atLeast, routeRules } from "../route-rules.ts";
 import { Residents } from "../residents.ts";
@@ -121,6 +121,8 @@ export function createHost(options: HostOptions): Host {
     return [{ className, name }];
   });
   residents.start();
+  // Behind the app's own start. What cannot be loaded fails the first agent that needs it.
+  setImmediate(() => void loadNeeds(options.agents, "agents").catch(() => {}));
   for (const path of first)
     residents
       .resident(path)

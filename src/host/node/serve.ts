@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { namesOf } from "../../base/known-options.ts";
 import { type Assets, openAssets } from "./assets.ts";
 import { hostGate, type Hosts, isLoopback } from "../host-names.ts";
-import type { AgentClasses } from "../registry.ts";
+import { type AgentClasses, loadNeeds } from "../registry.ts";
 import { misdirected } from "../route.ts";
 import { type OpenedAgents, openAgents } from "./agent-directory-open.ts";
 import { createHost, type Host } from "./create-host.ts";
@@ -50,7 +50,7 @@ export interface ServedHost extends Host {
 
 /**
  * Starts a host and an HTTP server for it. Resolves when it listens. @throws PerdureError as {@link createHost}, and `bad_config`
- * for a bad `assets` or `agents` directory; the server's error when the port is taken.
+ * for a bad `assets` or `agents` directory, or when what its agents need is missing; the server's error when the port is taken.
  */
 export async function serve(options: ServeOptions): Promise<ServedHost> {
   checkOptions(options, { ...hostOptionNames, ...ownOptionNames }, "serve()");
@@ -71,9 +71,12 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   });
   try {
     await listen(server, options.port ?? DEFAULT_PORT, hostname);
+    // Here, not on the way to the port: it takes a while, and may fail.
+    await loadNeeds(agents.classes.agents, "agents");
   } catch (thrown) {
     agents.close();
     await host.stop();
+    server.close();
     throw thrown;
   }
   const { port } = server.address() as AddressInfo;

@@ -1,5 +1,5 @@
 import type { Experimental_DownloadFunction as DownloadFunction } from "ai";
-import { createDownload } from "../../base/ai-sdk.ts";
+import { loadAiSdk } from "../../base/ai-sdk.ts";
 import { readUpTo } from "../../base/bytes.ts";
 import { PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
@@ -46,7 +46,7 @@ export function fileLoader(options: FileDownloadOptions = {}): LoadFile {
   let inline: LoadFile | undefined;
   return async ({ url, abortSignal }) => {
     // Nobody is asked for what stands in the address itself.
-    if (url.protocol === "data:") return (inline ??= createDownload() as LoadFile)({ url });
+    if (url.protocol === "data:") return (inline ??= (await loadAiSdk()).createDownload() as LoadFile)({ url });
     const response = await fetch(url, abortSignal === undefined ? {} : { signal: abortSignal });
     if (!response.ok) {
       await response.body?.cancel();

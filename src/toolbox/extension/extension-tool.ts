@@ -1,4 +1,5 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
+import { toSchema } from "../../base/json-schema.ts";
 import { PerdureError } from "../../base/error.ts";
 import { isRecord } from "../../base/json.ts";
 import type { Json } from "../sandbox/sandbox.ts";
@@ -15,7 +16,7 @@ const TIMEOUT_MS = (TOOL_LIMITS.wallMs ?? 0) * 2;
 export function extensionTool(extension: string, described: ExtensionTool, vm: () => ExtensionVm | undefined): Tool {
   const made: Tool<Record<string, unknown>, unknown> = {
     description: `[extension ${extension}] ${described.description}`,
-    inputSchema: jsonSchema<Record<string, unknown>>(described.schema, {
+    inputSchema: toSchema<Record<string, unknown>>(described.schema, {
       validate: (value) => checkArguments(described, value),
     }),
     async execute(input, { abortSignal }) {

@@ -1,4 +1,5 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
+import { toSchema } from "../../base/json-schema.ts";
 import { PerdureError } from "../../base/error.ts";
 import { durableTool } from "../../tool/define.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
@@ -30,7 +31,7 @@ export interface ExtensionTools extends Record<string, Tool> {
 
 const text = (description: string) => ({ type: "string" as const, description });
 
-const loadSchema = jsonSchema<LoadExtensionInput>({
+const loadSchema = toSchema<LoadExtensionInput>({
   type: "object",
   properties: {
     name: text("A letter, then letters, digits, _ and -. Tools are called <name>_<tool>."),
@@ -146,12 +147,12 @@ export function createExtensionTools(options: ExtensionToolsOptions): ExtensionT
   };
   const list: ExtensionTools["list_extensions"] = {
     description: "Lists the loaded extensions: their tools, permissions, and whether their hooks are off.",
-    inputSchema: jsonSchema({ type: "object", properties: {}, additionalProperties: false }),
+    inputSchema: toSchema({ type: "object", properties: {}, additionalProperties: false }),
     execute: async () => ({ extensions: manager.list() }),
   };
   const unload: ExtensionTools["unload_extension"] = {
     description: "Unloads an extension: its tools are gone from the next turn on.",
-    inputSchema: jsonSchema<{ name: string }>({
+    inputSchema: toSchema<{ name: string }>({
       type: "object",
       properties: { name: text("As list_extensions shows it.") },
       required: ["name"],

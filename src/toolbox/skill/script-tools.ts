@@ -1,4 +1,5 @@
-import { asSchema, type Tool } from "ai";
+import type { Tool } from "ai";
+import { loadAiSdk } from "../../base/ai-sdk.ts";
 import { PerdureError } from "../../base/error.ts";
 import type { HostCall, Json } from "../sandbox/sandbox.ts";
 
@@ -36,6 +37,7 @@ async function run(
   if (execute === undefined || (needsApproval !== undefined && needsApproval !== false)) {
     throw new PerdureError("not_allowed", `"${String(name)}" needs approval, so a script cannot call it.`);
   }
+  const { asSchema } = await loadAiSdk();
   const checked = await asSchema(tool.inputSchema).validate?.(args);
   if (checked?.success === false) {
     throw new PerdureError("bad_input", `The arguments of "${String(name)}" are wrong: ${checked.error.message}`);

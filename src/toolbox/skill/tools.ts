@@ -6,7 +6,7 @@ import { nearest } from "../../base/nearest.ts";
 import type { SkillRegistry } from "./registry.ts";
 import { textOfBytes } from "./resource-path.ts";
 import type { SkillScriptResult, SkillScriptRunner } from "./types.ts";
-import { objectInput } from "../../base/object-input.ts";
+import { objectInput } from "../../base/json-schema.ts";
 
 const MAX_TEXT = 40_000;
 const MAX_BINARY = 200_000;

@@ -6,7 +6,7 @@ import { sharedBashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { cleanPath } from "../sandbox/path.ts";
 import type { Egress, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import { durableTool } from "../../tool/define.ts";
-import { objectInput } from "../../base/object-input.ts";
+import { objectInput } from "../../base/json-schema.ts";
 
 /** How {@link createBashTool} runs commands. */
 export interface BashToolOptions {

@@ -5,7 +5,7 @@ import type {
   TextStreamPart,
   ToolSet,
 } from "ai";
-import { filterActiveTools, streamCall, toUIMessageChunk } from "../../base/ai-sdk.ts";
+import { aiSdk } from "../../base/ai-sdk.ts";
 import { errorText } from "../../base/error.ts";
 import { cutText } from "../../message/cut-value.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
@@ -62,12 +62,13 @@ export class StepCall implements ModelReader {
     const call = this.#call;
     const { asked, turn, telemetry } = run;
     const { config } = turn;
-    const tools = filterActiveTools({
+    const { experimental_filterActiveTools, experimental_streamLanguageModelCall } = aiSdk();
+    const tools = experimental_filterActiveTools({
       tools: turn.tools,
       activeTools: (call.change.activeTools ?? config.activeTools) as never,
     }) as ToolSet | undefined;
     const send = (messages: ModelMessage[], download: DownloadFunction) =>
-      streamCall({
+      experimental_streamLanguageModelCall({
         ...callSettings(config),
         model: call.model,
         messages,
@@ -212,7 +213,7 @@ function toChunk(
   if (part.type === "text-delta" && part.providerMetadata === undefined) {
     return part.text === "" ? undefined : { type: "text-delta", id: part.id, delta: part.text };
   }
-  const chunk = toUIMessageChunk(part, { tools, sendReasoning, sendSources, onError: errorText });
+  const chunk = aiSdk().toUIMessageChunk(part, { tools, sendReasoning, sendSources, onError: errorText });
   // What could not be read is quoted in the error, however long it is.
   if (chunk?.type !== "tool-input-error") return chunk;
   return { ...chunk, errorText: cutText(chunk.errorText, MAX_ERROR_BYTES) };

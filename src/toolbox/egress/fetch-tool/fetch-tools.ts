@@ -6,7 +6,7 @@ import type { EgressResponse } from "../../sandbox/sandbox.ts";
 import { createEgress, type EgressOptions, type PolicedEgress } from "../egress.ts";
 import { type FetchInput, readFetchInput } from "./fetch-input.ts";
 import { htmlToMarkdown } from "./html-to-markdown.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 /** What one fetch tool may reach. */
 export interface FetchToolRules extends Omit<EgressOptions, "methods"> {

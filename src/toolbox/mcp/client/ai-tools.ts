@@ -1,4 +1,5 @@
-import { jsonSchema, type Schema, type Tool } from "ai";
+import type { Schema, Tool } from "ai";
+import { toSchema } from "../../../base/json-schema.ts";
 import { PerdureError } from "../../../base/error.ts";
 import { withOrigin } from "../../../context/capabilities.ts";
 import { isRecord } from "../../../base/json.ts";
@@ -79,7 +80,7 @@ function schemaOf(tool: CatalogueTool): Schema<Record<string, unknown>> {
   const kept = converted.get(tool);
   if (kept !== undefined) return kept;
   const { inputSchema } = tool;
-  const made = jsonSchema<Record<string, unknown>>(inputSchema, {
+  const made = toSchema<Record<string, unknown>>(inputSchema, {
     validate: (value) => {
       const fault = checkSchema(inputSchema, value);
       if (fault === undefined) return { success: true, value: value as Record<string, unknown> };

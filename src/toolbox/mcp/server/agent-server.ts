@@ -1,5 +1,6 @@
 import type { CallToolResult, JsonSchemaValidator, McpServerFactory } from "@modelcontextprotocol/server";
-import { asSchema, type Tool } from "ai";
+import type { Tool } from "ai";
+import { loadAiSdk } from "../../../base/ai-sdk.ts";
 import { errorText, PerdureError } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
@@ -72,6 +73,7 @@ export function agentMcpServer(agent: object, options: AgentMcpServerOptions): M
 
 async function fromTool(sdk: ServerSdk, name: string, tool: Tool) {
   const { replay } = toolOptionsOf(tool);
+  const { asSchema } = await loadAiSdk();
   const schema = await asSchema(tool.inputSchema).jsonSchema;
   const { description } = tool;
   return {

@@ -21,7 +21,7 @@ import {
   showPage,
 } from "./page-output.ts";
 import type { PagesOfSession } from "./node/browser-session.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 /** The tools of a browser, by name. Empty where there is no browser; no pictures without a workspace. */
 export type BrowserTools = Record<string, Tool>;
@@ -141,7 +141,7 @@ function text(description: string): Property {
 
 const pageNumber: Property = { type: "integer", description: "Which page, by its number. Default: the last one used." };
 
-function schemaOf(properties: Readonly<Record<string, Property>>, required: readonly string[]) {
+function toSchema(properties: Readonly<Record<string, Property>>, required: readonly string[]) {
   return objectInput<Input>(required, { ...properties, page: pageNumber });
 }
 
@@ -155,7 +155,7 @@ function pageTool(
 ): Tool {
   const made: Tool<Input, PageOutput> = {
     description,
-    inputSchema: schemaOf(properties, required),
+    inputSchema: toSchema(properties, required),
     execute: (input, options) => answer(async () => pageOutput(await work(input, callOf(input, options)))),
     toModelOutput: ({ output }) => showPage(output),
   };
@@ -165,7 +165,7 @@ function pageTool(
 function closeTool(close: (page: number | undefined) => Promise<string>): Tool {
   const made: Tool<Input, { readonly done: string } | BrowserErrorOutput> = {
     description: "Closes a page, or with no `page` all of them. Use it when you are done.",
-    inputSchema: schemaOf({}, []),
+    inputSchema: toSchema({}, []),
     execute: (input) => answer(async () => ({ done: await close(pageOf(input)) })),
   };
   return durableTool(made as Tool, { replay: "never" });
@@ -185,7 +185,7 @@ function fileTools(
   ): Tool => {
     const made: Tool<Input, BrowserFileOutput | BrowserErrorOutput> = {
       description,
-      inputSchema: schemaOf(properties, []),
+      inputSchema: toSchema(properties, []),
       execute: (input, call) =>
         answer(async () => await saveFile(workspace, folder, await make(input, callOf(input, call)), type)),
       toModelOutput: async ({ output }) => await showFile(workspace, output),

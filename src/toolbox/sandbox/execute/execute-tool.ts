@@ -1,9 +1,9 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { isRecord } from "../../../base/json.ts";
 import { type DurableExecutionOptions, durableTool } from "../../../tool/define.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput, toSchema } from "../../../base/json-schema.ts";
 import type { ParkedCall } from "../../../tool/park.ts";
 import { resolveLimits } from "../limits.ts";
 import { sharedQuickJsSandbox } from "../quickjs/create.ts";
@@ -51,7 +51,7 @@ export function createExecuteTool(options: ExecuteToolOptions): Tool<ExecuteInpu
   const describe = (): string => describeExecute(options, declareTools(catalogOf(toolsOf()), room));
   const made: Tool<ExecuteInput, ExecuteOutput | ParkedCall> = {
     description: typeof options.tools === "function" ? describe : describe(),
-    inputSchema: jsonSchema<ExecuteInput>(inputSchema.jsonSchema, { validate: readInput }),
+    inputSchema: toSchema<ExecuteInput>(inputSchema.jsonSchema, { validate: readInput }),
     execute: async (input: ExecuteInput, handed: DurableExecutionOptions) => {
       const sandbox = options.sandbox ?? sharedQuickJsSandbox();
       const tools = toolsOf();

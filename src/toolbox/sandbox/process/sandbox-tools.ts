@@ -5,7 +5,7 @@ import { durableTool } from "../../../tool/define.ts";
 import type { Egress, Limits, LogLine, RunRequest, Sandbox, SandboxFiles } from "../sandbox.ts";
 import type { FilesReport } from "./files-report.ts";
 import type { ProcessRunResult } from "./process-sandbox.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 /** What {@link createSandboxTools} is given. */
 export interface SandboxToolsOptions {

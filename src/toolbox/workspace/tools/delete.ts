@@ -3,7 +3,7 @@ import { ROOT } from "../../sandbox/path.ts";
 import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { fileTool } from "./input.ts";
 import type { DeleteOperations } from "./operations.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 /** What the model says. */
 export interface DeleteInput {

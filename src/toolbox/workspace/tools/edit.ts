@@ -6,7 +6,7 @@ import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { fileTool } from "./input.ts";
 import type { EditOperations } from "./operations.ts";
 import { replaceText } from "./replace-text.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 const MAX_DIFF_CHARS = 8_000;
 

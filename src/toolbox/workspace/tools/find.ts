@@ -2,7 +2,7 @@ import type { Tool } from "ai";
 import { isRecord } from "../../../base/json.ts";
 import { fileTool, globBelow, ToolInput } from "./input.ts";
 import type { FindOperations } from "./operations.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 const MAX_FOUND = 200;
 

@@ -4,7 +4,7 @@ import { compileGlob, compilePattern, compileText } from "../pattern.ts";
 import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { fileTool, globBelow, ToolInput } from "./input.ts";
 import type { GrepOperations } from "./operations.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 const MAX_MATCHES = 200;
 const MAX_GREP_BYTES = 1_000_000;

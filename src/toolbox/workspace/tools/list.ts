@@ -5,7 +5,7 @@ import { isRecord } from "../../../base/json.ts";
 import { posixError } from "../../sandbox/posix-error.ts";
 import { fileTool, ToolInput } from "./input.ts";
 import type { ListedEntry, ListOperations } from "./operations.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 const LIST_PAGE = 200;
 

@@ -9,7 +9,7 @@ import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { decodeText } from "../text.ts";
 import { shortName, sizeText, ToolInput } from "./input.ts";
 import type { ReadOperations } from "./operations.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 const MAX_LINES = 2_000;
 const MAX_LINE_CHARS = 2_000;

@@ -6,7 +6,7 @@ import { posixError, posixNameOf } from "../../sandbox/posix-error.ts";
 import { encodeText } from "../text.ts";
 import { fileTool, sizeText } from "./input.ts";
 import type { WriteOperations } from "./operations.ts";
-import { objectInput } from "../../../base/object-input.ts";
+import { objectInput } from "../../../base/json-schema.ts";
 
 /** What the model says. */
 export interface WriteInput {
