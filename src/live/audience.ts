@@ -83,7 +83,7 @@ export class Audience {
 
   /** Whether it waits for a stream, or was offered one. */
   isWaiting(socket: Socket): boolean {
-    const standing = standings.get(socket);
+    const standing = known(socket);
     return standing?.withheld !== undefined || standing?.parked === true;
   }
 
