@@ -103,6 +103,50 @@ export const ACTS = {
   ...Object.fromEntries(Object.entries(SESSION_ACTS).map(([op, effect]) => [`session.${op}`, effect])),
 } as Readonly<Record<Act, ActEffect>>;
 
+/** What somebody may do who has come in by the door of operators. Each role may do what those before it may. */
+export type AdminRole = "read" | "operate" | "erase";
+
+const ADMIN_ROLES: readonly AdminRole[] = ["read", "operate", "erase"];
+
+/** What operators can ask of a host, and the role that it takes. Agents are not asked: operators may do everything. */
+export const ADMIN_ACTS = {
+  /** What the host is and how it is doing. */
+  "admin.host": "read",
+  /** Which agents there are, and how they are doing. */
+  "admin.agents": "read",
+  /** One agent: its sessions, turns and children, without what was said. */
+  "admin.agent": "read",
+  /** What was said. */
+  "admin.messages": "read",
+  /** What agents report, as it happens. */
+  "admin.events": "read",
+  /** Calls that wait for a person. */
+  "admin.approvals": "read",
+  "admin.cost": "read",
+  /** What operators did. */
+  "admin.audit": "read",
+  /** Whether rows and files are whole. */
+  "admin.check": "read",
+  /** Talks to an agent. The agent's own `authorize` is asked as well: what is said there is said in a person's name. */
+  "admin.chat": "operate",
+  /** Says yes or no to a call that waits. */
+  "admin.answer": "operate",
+  /** Stops a turn for good. */
+  "admin.stop": "operate",
+  /** Deletes an agent with all below it. */
+  "admin.erase": "erase",
+} as const satisfies Readonly<Record<string, AdminRole>>;
+
+/** What operators can ask of a host. */
+export type AdminAct = keyof typeof ADMIN_ACTS;
+
+/** Whether a role is enough for an act. */
+export function authorizeAdmin(role: AdminRole, act: AdminAct): Refusal {
+  const needed: AdminRole = ADMIN_ACTS[act];
+  if (ADMIN_ROLES.indexOf(role) >= ADMIN_ROLES.indexOf(needed)) return undefined;
+  return new PerdureError("not_allowed", `This takes the role "${needed}"; the token given has "${role}".`);
+}
+
 /** Whoever sent an HTTP request. */
 export interface RequestCaller extends Viewer {
   /** As a connection has one; requests have none, so it is empty. */

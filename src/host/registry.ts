@@ -46,6 +46,11 @@ export class Registry {
     return this.#classes.byName.has(name);
   }
 
+  /** All names, those of children too. */
+  get names(): string[] {
+    return [...this.#classes.byName.keys()];
+  }
+
   /** @throws PerdureError `unknown_agent` */
   nameOf(cls: HostedAgentClass): string {
     const name = this.#names.get(cls);
@@ -65,7 +70,7 @@ export class Registry {
   }
 
   #list(): string {
-    return [...this.#classes.byName.keys()].join(", ") || "none";
+    return this.names.join(", ") || "none";
   }
 }
 

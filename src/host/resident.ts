@@ -1,6 +1,6 @@
 import { backOff } from "../base/time.ts";
 import { errorText, PerdureError } from "../base/error.ts";
-import { type AgentPath, type AgentStep, hosted, type HostedAgent, loads, type Socket } from "../port.ts";
+import { type AgentPath, type AgentStep, hosted, type HostedAgent, loads, type Socket, type Sql } from "../port.ts";
 import { leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { closeReason, failureCode, wasEnded } from "./failure.ts";
@@ -47,6 +47,11 @@ export class Resident implements LifeOwner, SocketOwner {
 
   get live(): boolean {
     return this.#life !== undefined;
+  }
+
+  /** The rows of the agent in memory, for whoever only looks. */
+  get rows(): Sql | undefined {
+    return this.#life;
   }
 
   /** Nothing here that could not be made anew. */

@@ -10,6 +10,7 @@ import type {
   HostedAgent,
   HostedAgentClass,
   ReadVerdict,
+  Sql,
 } from "../port.ts";
 import { prefixPath } from "../wire/address.ts";
 import { agentId, buildAgentPath, leafOf, parseAgentId } from "../wire/agent-path.ts";
@@ -20,6 +21,7 @@ import type { LifeSurroundings } from "./life.ts";
 import type { LogEntry } from "./log.ts";
 import type { Publish, Reach } from "./reach.ts";
 import type { Registry } from "./registry.ts";
+import { lookInto } from "./look-into.ts";
 import type { Storage } from "./storage.ts";
 import { transfer } from "./transfer.ts";
 import { WakeIndex } from "./wake-index.ts";
@@ -156,6 +158,16 @@ export class Residents implements LifeSurroundings, Reach {
       await life.gate.settled();
       return transfer(value, agent);
     }, props);
+  }
+
+  isAwake(id: string): boolean {
+    return this.#residents.get(id)?.live ?? false;
+  }
+
+  /** Reads rows of an agent as they are now; nobody wakes. `read` must be done when it returns. */
+  look<T>(id: string, read: (rows: Sql) => T): T {
+    const rows = this.#residents.get(id)?.rows;
+    return rows === undefined ? lookInto(this.storage, id, read) : read(rows);
   }
 
   classNameOf(cls: HostedAgentClass): string {

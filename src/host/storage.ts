@@ -1,3 +1,4 @@
+import type { AuditBook } from "../admin/house.ts";
 import type { Blobs, Sql } from "../port.ts";
 import type { PerdureError } from "../base/error.ts";
 
@@ -62,6 +63,8 @@ export interface Storage extends AgentStorage {
   readonly index: AgentIndex;
   /** What was found to be wrong as it was opened, and what was done about it; for the log. */
   readonly notices?: readonly string[];
+  /** Where it is noted what operators do. Without it, nowhere. */
+  readonly audit?: AuditBook;
   /** Resolves when what the index was told survives. */
   durable(): Promise<void>;
   close(): Promise<void>;

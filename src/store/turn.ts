@@ -136,6 +136,17 @@ const turns = tableOf<TurnRow>()(
   "createdAt startedAt steer receipt position session identity progressAt stuck stash cause",
 );
 
+/** What a list shows of a turn. */
+export type TurnLine = Pick<
+  TurnRow,
+  "seq" | "id" | "status" | "trigger" | "session" | "attempts" | "error" | "createdAt" | "startedAt"
+> & { readonly settledAt: number | null };
+
+const turnLines = tableOf<TurnLine>()(
+  "perdure_turn",
+  "seq id status trigger session attempts error createdAt startedAt settledAt",
+);
+
 const OPEN = "('held', 'accepted', 'running')";
 
 /** Turns that wait run in this order. No two have the same: moving only exchanges places. */
@@ -178,6 +189,11 @@ export function turnsNotSkipped(db: Sql): TurnRow[] {
 export function steeringTurns(db: Sql, session: string): TurnRow[] {
   const where = "steer = 1 AND status = 'accepted' AND attempts = 0 AND cancelled = 0 AND session = ?";
   return turns.select(db, `WHERE ${where} ORDER BY ${PLACE}`, session);
+}
+
+/** The newest turns that are remembered, open ones too. */
+export function newestTurns(db: Sql, limit: number): TurnLine[] {
+  return turnLines.select(db, "ORDER BY seq DESC LIMIT (SELECT ?)", limit);
 }
 
 export function readTurn(db: Sql, id: string): TurnRow | undefined {

@@ -178,6 +178,35 @@ export function listUsage(db: Sql, filter: UsageFilter, limit: number): UsageRow
   return usage.list(db, where, "seq DESC", limit);
 }
 
+/** What stored calls can be added up by. */
+export type UsageGroup = "model" | "purpose" | "day";
+
+/** One group of calls. */
+interface UsageGroupSums {
+  readonly key: string;
+  readonly calls: number;
+  /** Calls that were charged without a known price. */
+  readonly unpriced: number;
+  readonly tokens: number;
+  /** Billionths of a US dollar. */
+  readonly cost: number;
+}
+
+const GROUPS: Readonly<Record<UsageGroup, string>> = {
+  model: "model",
+  purpose: "purpose",
+  day: "strftime('%Y-%m-%d', started_at / 1000, 'unixepoch')",
+};
+
+/** Sums of stored calls that this agent made itself: what runs of agents below used is in their own rows. */
+export function groupUsage(db: Sql, by: UsageGroup): UsageGroupSums[] {
+  return db.sql<UsageGroupSums>(
+    `SELECT ${GROUPS[by]} AS key, count(*) AS calls, total(cost IS NULL AND tokens > 0) AS unpriced,
+       coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0) AS cost
+     FROM perdure_usage WHERE purpose <> 'agent-tool' AND status <> 'open' GROUP BY 1 ORDER BY 1`,
+  );
+}
+
 /** Ids of the turns that called a model in a session. */
 export function turnsWithUsage(db: Sql, session: string): string[] {
   const rows = db.sql<{ id: string }>(

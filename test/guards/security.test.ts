@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { MCP_ROUTES } from "../../src/parts/mcp.ts";
-import { ACTS, FRAME_ACTS } from "../../src/door/authorize.ts";
+import { ADMIN_ROUTES } from "../../src/admin/routes.ts";
+import { ACTS, ADMIN_ACTS, FRAME_ACTS } from "../../src/door/authorize.ts";
 import { CHAT_ROUTES } from "../../src/parts/chat.ts";
 import { MESSENGER_ROUTES } from "../../src/parts/messengers.ts";
 
@@ -52,6 +53,13 @@ function gapsIn(text: string): string[] {
   const told = routes.map(([route, acts]) => [namesIn(route)[0] ?? "", namesIn(acts).join()]);
   compare("route", Object.fromEntries(lines) as Record<string, string>, new Map(told as [string, string][]));
 
+  const operators = rowsUnder(text, "Operators").filter(([, act]) => (act ?? "").startsWith("`admin."));
+  const doors = ADMIN_ROUTES.map(({ method, shape, act }) => [`${method} ${shape}`, `${act} ${ADMIN_ACTS[act]}`]);
+  const opened = operators.map(([route, act, role]) => [namesIn(route)[0] ?? "", `${namesIn(act)[0]} ${role}`]);
+  compare("door", Object.fromEntries(doors) as Record<string, string>, new Map(opened as [string, string][]));
+  for (const act of Object.keys(ADMIN_ACTS))
+    if (!ADMIN_ROUTES.some((route) => route.act === act)) gaps.push(`nothing asks for ${act}`);
+
   for (const name of new Set([...text.matchAll(/`((?:test|src)\/[^`\s]*)`/g)].map(([, file]) => file ?? "")))
     if (!existsSync(root + name)) gaps.push(`${name} is not there`);
   return gaps;
@@ -70,6 +78,7 @@ test("a frame, a route, an act without a line is found, and so is a line that is
   expect(gapsIn(without("| `chat-clear`"))).toEqual(["frame chat-clear has no line"]);
   expect(gapsIn(without("| `DELETE …/chat` "))).toEqual(["route DELETE …/chat has no line"]);
   expect(gapsIn(without("| `rows.write`"))).toEqual(["act rows.write has no line"]);
+  expect(gapsIn(without("| `DELETE agents/{id}`"))).toEqual(["door DELETE agents/{id} has no line"]);
   expect(gapsIn(page.replace("| `chat-cancel`      | `chat.cancel`", "| `chat-cancel` | `chat.read`"))).toEqual([
     "frame chat-cancel is chat.cancel, not chat.read",
   ]);

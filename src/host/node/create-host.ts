@@ -1,3 +1,6 @@
+import { answerOperator } from "../../admin/door.ts";
+import type { AdminHouse } from "../../admin/house.ts";
+import { createMask } from "../../admin/mask.ts";
 import { backgroundClock, LONGEST_TIMER_MS } from "../../base/time.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
@@ -12,6 +15,8 @@ import { Residents } from "../residents.ts";
 import { type AgentStub, createStub } from "../../stub.ts";
 import type { Storage } from "../storage.ts";
 import { asyncContext } from "./async-context.ts";
+import { runningHouse, tapEvents } from "./admin-house.ts";
+import { listenAt } from "./admin-socket.ts";
 import { publishTo } from "./publish-events.ts";
 import { openDiskStorage } from "./disk-storage.ts";
 import {
@@ -74,6 +79,11 @@ export interface Host {
  * @throws PerdureError `directory_locked`, `directory_read_only`, `disk_full`, `bad_config`, `database_corrupt`
  */
 export function createHost(options: HostOptions): Host {
+  return makeHost(options).host;
+}
+
+/** A host, and what it opens to its operators. @throws as {@link createHost} */
+export function makeHost(options: HostOptions): { readonly host: Host; readonly house: AdminHouse } {
   checkOptions(options, hostOptionNames, "createHost()");
   const registry = new Registry(options.agents, options.subAgents ?? {});
   const limits = resolveLimits(options.limits);
@@ -85,15 +95,17 @@ export function createHost(options: HostOptions): Host {
   const lockWaitMs = atLeast(0, options.lock?.waitMs ?? 0, "lock.waitMs");
   const storage = openStorage(options, limits, lockWaitMs);
   const holds = newHolds();
+  const log = logTo(options.log);
+  const tap = tapEvents(publishTo(clock), () => clock.now());
   const residents = new Residents({
     registry,
     storage,
     clock,
     context: asyncContext,
     breathe: () => new Promise((resolve) => setImmediate(resolve)),
-    publish: publishTo(clock),
+    publish: tap.publish,
     env,
-    log: logTo(options.log),
+    log,
     hold: holds.hold,
     props: options.props,
     prefix: options.prefix,
@@ -128,7 +140,18 @@ export function createHost(options: HostOptions): Host {
       .resident(path)
       .use(() => Promise.resolve())
       .catch((thrown: unknown) => residents.failed(path, "start", thrown));
-  return {
+  const dir = options.storage === undefined ? options.dir : undefined;
+  const house = runningHouse({ residents, registry, storage, tap, dir });
+  const mask = createMask();
+  const listener =
+    dir === undefined
+      ? undefined
+      : listenAt(
+          dir,
+          (request) => answerOperator(house, mask, { via: "socket", role: "erase" }, request),
+          (error) => log({ agent: "host", stage: "admin", error, timestamp: clock.now() }),
+        );
+  const host: Host = {
     fetch,
     route,
     handler: mount(route),
@@ -144,11 +167,13 @@ export function createHost(options: HostOptions): Host {
       stopped ??= residents
         .stop(graceMs)
         .then(() => sockets.close())
+        .then(() => listener?.close())
         .then(() => storage.close())
         .finally(holds.end);
       return stopped;
     },
   };
+  return { host, house };
 }
 
 function openStorage(options: HostOptions, limits: HostLimits, lockWaitMs: number): Storage {

@@ -36,6 +36,7 @@ export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id:
   return {
     index,
     notices: index.notices,
+    audit: index.audit,
     open(id, listener) {
       return new AgentDatabase(id, fileOf(id), pool, diskBlobs(blobDir(id)), indexed(index, id, listener));
     },

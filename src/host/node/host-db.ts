@@ -3,8 +3,10 @@ import fs from "node:fs";
 import path from "node:path";
 import type Database from "better-sqlite3";
 import { errorText, PerdureError } from "../../base/error.ts";
+import type { AuditBook } from "../../admin/house.ts";
 import type { LostChild } from "../storage.ts";
 import { findAgentsOnDisk } from "./find-agents-on-disk.ts";
+import { auditIn } from "./host-db-audit.ts";
 import { type IndexMark, MarkFile, readMark, writeNew } from "./index-mark.ts";
 import { openSqlite } from "./open-sqlite.ts";
 import { makePrivateFile } from "./private-files.ts";
@@ -31,6 +33,8 @@ const openHere = new Set<string>();
 export class HostDb {
   /** What was wrong with it as it was opened, in words. */
   readonly notices: readonly string[];
+  /** What operators did here. */
+  readonly audit: AuditBook;
   readonly #dir: string;
   readonly #token = randomUUID();
   readonly #marks: MarkFile;
@@ -78,6 +82,7 @@ export class HostDb {
       ) STRICT;
     `);
     this.#statements = prepareAll(this.#db);
+    this.audit = auditIn(this.#db, (work) => this.#write(work));
     this.notices = this.#catchUp();
     fs.closeSync(writeNew(this.#owner, String(process.pid)));
   }

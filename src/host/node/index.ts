@@ -8,6 +8,7 @@ export { createHost, getSubAgentByName, type Host, routeAgentRequest, type Targe
 export { findAgents } from "./agent-directory.ts";
 export type { FoundAgent, FoundAgents } from "./agent-directory.ts";
 export { watchAgents, type WatchedAgents, type WatchOptions } from "./agent-directory-watch.ts";
+export type { AdminOptions } from "./admin-http.ts";
 export { serve, type ServedHost, type ServeOptions } from "./serve.ts";
 export type { Log, LogEntry } from "../log.ts";
 export type { HostLimits, HostOptions } from "./options.ts";

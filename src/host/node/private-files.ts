@@ -7,8 +7,8 @@ export const FOLDER_MODE = 0o700;
 const OTHERS = 0o077;
 
 /** What a host keeps in its directory. */
-const FOLDERS: ReadonlySet<string> = new Set(["agents", "blobs", "spare"]);
-const FILES = /^(host\.(db|pid)(-wal|-shm|-journal)?|agents\.json(\.draft)?)$/;
+const FOLDERS: ReadonlySet<string> = new Set(["agents", "blobs", "spare", ".admin"]);
+const FILES = /^(host\.(db|pid)(-wal|-shm|-journal)?|agents\.json(\.draft)?|admin\.sock)$/;
 
 /**
  * Closes what an earlier version, or a copy, left open to others. If others' files are in `dir`, they and `dir` are left alone.

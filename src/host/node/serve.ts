@@ -6,7 +6,8 @@ import { hostGate, type Hosts, isLoopback } from "../host-names.ts";
 import { type AgentClasses, loadNeeds } from "../registry.ts";
 import { misdirected } from "../route.ts";
 import { type OpenedAgents, openAgents } from "./agent-directory-open.ts";
-import { createHost, type Host } from "./create-host.ts";
+import { type AdminHttp, type AdminOptions, openAdminHttp } from "./admin-http.ts";
+import { type Host, makeHost } from "./create-host.ts";
 import { checkOptions, type HostOptions, hostOptionNames } from "./options.ts";
 import { toListener } from "./to-request.ts";
 
@@ -33,12 +34,14 @@ export interface ServeOptions extends Omit<HostOptions, "agents"> {
   readonly fetch?: (request: Request) => Response | undefined | Promise<Response | undefined>;
   /** A directory of built files, for what neither an agent nor `fetch` answered. Pages without a file get its `index.html`. */
   readonly assets?: string;
+  /** Lets operators in over HTTP, at `/_perdure/`, with a token. Default: only by the socket in `dir`. */
+  readonly admin?: AdminOptions;
   /** Whether SIGTERM and SIGINT stop the host in order and then end the process. Default true. */
   readonly signals?: boolean;
 }
 
 const ownOptionNames = namesOf<Omit<ServeOptions, keyof HostOptions>>()(
-  "watch port hostname healthPath fetch assets signals",
+  "watch port hostname healthPath fetch assets admin signals",
 );
 
 /** A host with a server of its own. */
@@ -58,8 +61,8 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   const agents = await openAgents(options);
   const hostname = options.hostname ?? "127.0.0.1";
   const hosts = options.hosts ?? (isLoopback(bracketed(hostname)) ? ofThisMachine : "any");
-  const host = createFor(agents, { ...options, hosts });
-  const server = createServer(toListener(answers(host, { ...options, hosts }, assets)));
+  const { host, admin } = createFor(agents, { ...options, hosts });
+  const server = createServer(toListener(answers(host, { ...options, hosts }, assets, admin)));
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.on("upgrade", (request, socket, head) => {
     host.upgrade(request, socket, head).then(
@@ -97,12 +100,14 @@ function bracketed(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
-function createFor(agents: OpenedAgents, options: ServeOptions): Host {
+function createFor(agents: OpenedAgents, options: ServeOptions): { host: Host; admin: AdminHttp | undefined } {
   try {
     const given = Object.entries(options).filter(([name]) => Object.hasOwn(hostOptionNames, name));
-    const host = createHost({ ...(Object.fromEntries(given) as typeof options), ...agents.classes });
+    // Before anything is opened: what is wrong with it must not leave a host behind.
+    const open = options.admin && openAdminHttp(options.admin);
+    const { host, house } = makeHost({ ...(Object.fromEntries(given) as typeof options), ...agents.classes });
     agents.follow(host);
-    return host;
+    return { host, admin: open?.(house) };
   } catch (thrown) {
     agents.close();
     throw thrown;
@@ -113,6 +118,7 @@ function answers(
   host: Host,
   options: ServeOptions,
   assets: Assets | undefined,
+  admin: AdminHttp | undefined,
 ): (request: Request) => Promise<Response> {
   const healthPath = options.healthPath ?? "/health";
   const answersTo = hostGate(options.hosts);
@@ -121,7 +127,7 @@ function answers(
       const status = host.status();
       return Response.json(status, { status: status.ok ? 200 : 503 });
     }
-    const answer = await host.route(request);
+    const answer = (await admin?.(request)) ?? (await host.route(request));
     if (answer !== undefined) return answer;
     if (!answersTo(request)) return new Response(misdirected(request), { status: 421 });
     return (await options.fetch?.(request)) ?? (await assets?.(request)) ?? new Response("Not Found", { status: 404 });

@@ -1,0 +1,291 @@
+import { errorText, PerdureError } from "../base/error.ts";
+import { isRecord } from "../base/json.ts";
+import type { AdminAct } from "../door/authorize.ts";
+import { NANO_DOLLARS } from "../ledger/prices.ts";
+import { groupUsage, type UsageGroup } from "../store/usage.ts";
+import { agentId, parseAgentId } from "../wire/agent-path.ts";
+import { describeAgent, questionsIn, readMessages, summarise } from "./agent-report.ts";
+import type { AdminHouse, RunningHouse } from "./house.ts";
+
+/*
+ * What operators can ask for, under `/_perdure/v1/`. Lists come in pages: `next`, where there is one, is the `after` of the
+ * next page. Reading wakes nobody.
+ */
+
+/** The most agents that one page looks at. */
+const PAGE_AGENTS = 200;
+const PAGE_MESSAGES = 100;
+const SHOWN_AUDIT = 100;
+
+/** A request that may be answered. */
+export interface AdminAsked {
+  readonly house: AdminHouse;
+  readonly request: Request;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** The body, a JSON object; empty if there is none. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** What whoever asks is called. */
+  readonly who: string;
+}
+
+/** A way in for operators. */
+export interface AdminRoute {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** Behind `/_perdure/v1/`. */
+  readonly shape: string;
+  readonly act: AdminAct;
+  /** What is to be noted of it. Without this it changes nothing, and nothing is noted. */
+  readonly notes?: (asked: AdminAsked) => string | null;
+  /** JSON, JSON one by one, or an answer of its own, which is not masked. */
+  readonly answer: (asked: AdminAsked) => Promise<object> | object;
+}
+
+/** Things to be told one by one, as they come. */
+export class AdminStream {
+  readonly items: AsyncIterable<object>;
+  constructor(items: AsyncIterable<object>) {
+    this.items = items;
+  }
+}
+
+/** All of them. */
+export const ADMIN_ROUTES: readonly AdminRoute[] = [
+  { method: "GET", shape: "host", act: "admin.host", answer: ({ house }) => house.describe() },
+  {
+    method: "GET",
+    shape: "agents",
+    act: "admin.agents",
+    answer: (asked) =>
+      page(asked, (id) => [asked.house.look(id, (rows) => summarise(rows, id, asked.house.isAwake(id)))]),
+  },
+  {
+    method: "GET",
+    shape: "agents/{id}",
+    act: "admin.agent",
+    answer: ({ house, params }) => {
+      const id = known(house, params);
+      return house.look(id, (rows) => describeAgent(rows, id, house.isAwake(id)));
+    },
+  },
+  {
+    method: "GET",
+    shape: "agents/{id}/messages",
+    act: "admin.messages",
+    answer: ({ house, params, query }) => {
+      const session = query.get("session") ?? undefined;
+      const limit = countIn(query, "limit", PAGE_MESSAGES);
+      const messages = house.look(known(house, params), (rows) => readMessages(rows, session, limit));
+      if (messages === undefined)
+        throw new PerdureError("not_found", `There is no session ${JSON.stringify(session)}.`);
+      return { messages };
+    },
+  },
+  {
+    method: "GET",
+    shape: "approvals",
+    act: "admin.approvals",
+    answer: (asked) => page(asked, (id) => asked.house.look(id, (rows) => questionsIn(rows, id))),
+  },
+  {
+    method: "GET",
+    shape: "cost",
+    act: "admin.cost",
+    answer: (asked) => {
+      const by = groupIn(asked.query);
+      return page(asked, (id) =>
+        asked.house
+          .look(id, (rows) => groupUsage(rows, by))
+          .map(({ cost, ...group }) => ({ agent: id, ...group, usd: cost / NANO_DOLLARS })),
+      );
+    },
+  },
+  { method: "GET", shape: "events", act: "admin.events", answer: (asked) => new AdminStream(eventsOf(asked)) },
+  {
+    method: "GET",
+    shape: "audit",
+    act: "admin.audit",
+    answer: ({ house, query }) => ({ items: house.audit?.list(countIn(query, "limit", SHOWN_AUDIT)) ?? [] }),
+  },
+  {
+    method: "GET",
+    shape: "check",
+    act: "admin.check",
+    answer: (asked) =>
+      page(asked, (id) => {
+        try {
+          asked.house.look(id, (rows) => describeAgent(rows, id, false));
+          return [{ id, ok: true }];
+        } catch (thrown) {
+          return [{ id, ok: false, error: errorText(thrown) }];
+        }
+      }),
+  },
+  {
+    method: "POST",
+    shape: "agents/{id}/chat",
+    act: "admin.chat",
+    notes: ({ params }) => params.session ?? null,
+    answer: async ({ house, params, body, who, request }) => {
+      const id = pathOf(params);
+      const { message, session, requestId } = body;
+      if (typeof message !== "string" || message.trim() === "")
+        throw new PerdureError("bad_input", "The body must have a `message`, the text to send.");
+      const rest = typeof session === "string" ? `/chat?_session=${encodeURIComponent(session)}` : "/chat";
+      const said = new Request(new URL(rest, "http://perdure"), {
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "text/event-stream" },
+        body: JSON.stringify({ message, ...(typeof requestId === "string" && { requestId }) }),
+        signal: request.signal,
+      });
+      const identity = { id: `operator:${who}`, name: who, role: "operator" };
+      return running(house).request(parseAgentId(id), said, "/chat", identity);
+    },
+  },
+  {
+    method: "POST",
+    shape: "agents/{id}/approvals/{call}",
+    act: "admin.answer",
+    notes: ({ params, body }) => `${params.call} ${body.approved === true ? "approved" : "denied"}`,
+    answer: async ({ house, params, body, who }) => {
+      const { approved, reason, session } = body;
+      if (typeof approved !== "boolean")
+        throw new PerdureError("bad_input", "The body must have `approved`: true or false.");
+      const host = running(house);
+      const options = {
+        approver: who,
+        ...(typeof reason === "string" && { reason }),
+        ...(typeof session === "string" && { session }),
+      };
+      const done = await host.call(parseAgentId(known(house, params)), "answerApproval", [
+        params.call,
+        approved,
+        options,
+      ]);
+      if (done === true) return { changed: true };
+      throw new PerdureError(
+        "conflict",
+        "No such call waits there. It was answered before, its time is over, or its turn was stopped.",
+      );
+    },
+  },
+  {
+    method: "POST",
+    shape: "agents/{id}/turns/{turn}/stop",
+    act: "admin.stop",
+    notes: ({ params }) => params.turn ?? null,
+    answer: async ({ house, params }) => {
+      const done = await running(house).call(parseAgentId(known(house, params)), "abortRequest", [params.turn]);
+      if (done === true) return { changed: true };
+      throw new PerdureError("conflict", "No such turn is under way there. It has ended, or was never asked for.");
+    },
+  },
+  {
+    method: "DELETE",
+    shape: "agents/{id}",
+    act: "admin.erase",
+    notes: () => null,
+    answer: async ({ house, params }) => {
+      await house.remove(parseAgentId(known(house, params)));
+      return { changed: true };
+    },
+  },
+];
+
+/** Looks at agents one by one, so that others have their turn in between. */
+async function page<T>({ house, query }: AdminAsked, read: (id: string) => readonly T[]): Promise<object> {
+  const limit = Math.min(countIn(query, "limit", PAGE_AGENTS), PAGE_AGENTS);
+  const only = query.get("class");
+  const ids = house.list(query.get("after") ?? "", limit);
+  const items: unknown[] = [];
+  for (const id of ids) {
+    if (only !== null && parseAgentId(id).at(-1)?.className !== only) continue;
+    // It may have been deleted since the list was made.
+    if (house.has(id)) items.push(...read(id));
+    await house.breathe();
+  }
+  return { items, ...(ids.length === limit && { next: ids.at(-1) }) };
+}
+
+/** Events that wait for a reader who is slow, at most. */
+const MAX_WAITING = 10_000;
+
+async function* eventsOf({ house, query, request }: AdminAsked): AsyncIterable<object> {
+  const only = query.get("agent");
+  const waiting: object[] = [];
+  let missed = 0;
+  let wake = () => {};
+  const leave = running(house).follow((event) => {
+    if (only !== null && event.id !== only) return;
+    if (waiting.length < MAX_WAITING) waiting.push(event);
+    else missed++;
+    wake();
+  });
+  const gone = () => wake();
+  request.signal.addEventListener("abort", gone);
+  try {
+    yield { type: "following", timestamp: Date.now() };
+    while (!request.signal.aborted) {
+      yield* waiting.splice(0);
+      if (missed > 0) {
+        yield { type: "missed", events: missed };
+        missed = 0;
+      }
+      if (waiting.length === 0 && !request.signal.aborted) await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    leave();
+    request.signal.removeEventListener("abort", gone);
+  }
+}
+
+function running(house: AdminHouse): RunningHouse {
+  if (house.running !== undefined) return house.running;
+  throw new PerdureError(
+    "bad_state",
+    "No host runs here, and this takes the agents' own code. Start the app, then try again.",
+  );
+}
+
+/** The id of an agent in an address, which may be new. */
+function pathOf(params: Readonly<Record<string, string>>): string {
+  return agentId(parseAgentId(params.id ?? ""));
+}
+
+function known(house: AdminHouse, params: Readonly<Record<string, string>>): string {
+  const id = pathOf(params);
+  if (house.has(id)) return id;
+  throw new PerdureError(
+    "not_found",
+    `There is no agent ${id}. An id is Class/name, as \`perdure agents\` lists them.`,
+  );
+}
+
+function countIn(query: URLSearchParams, name: string, fallback: number): number {
+  const text = query.get(name);
+  if (text === null) return fallback;
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new PerdureError("bad_input", `\`${name}\` must be a whole number from 1 to 999999.`);
+}
+
+const GROUPS: ReadonlySet<string> = new Set<UsageGroup>(["model", "purpose", "day"]);
+
+function groupIn(query: URLSearchParams): UsageGroup {
+  const by = query.get("by") ?? "model";
+  if (GROUPS.has(by)) return by as UsageGroup;
+  throw new PerdureError("bad_input", `\`by\` must be one of ${[...GROUPS].join(", ")}.`);
+}
+
+/** The body of a request as a JSON object. @throws PerdureError `bad_input` */
+export async function readAdminBody(request: Request): Promise<Record<string, unknown>> {
+  const text = await request.text();
+  if (text.trim() === "") return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Answered below.
+  }
+  if (isRecord(value)) return value;
+  throw new PerdureError("bad_input", "The body must be a JSON object.");
+}
