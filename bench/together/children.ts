@@ -63,6 +63,54 @@ class Parent extends Think {
   }
 }
 
+/** What a thousand children of one parent cost. Rates per second, times in milliseconds, memory in KiB per child. */
+export interface ChildrenCosts {
+  /** Turns of agents that are nobody's children. */
+  readonly alone: number;
+  readonly ended: number;
+  readonly started: number;
+  readonly stoppedMs: number;
+  readonly runningKiB: number;
+  readonly asleepKiB: number;
+}
+
+export function measureChildren(say: (text: string) => void): Promise<ChildrenCosts> {
+  return withFolder(async (dir) => {
+    const host = await serve({ agents: { Parent, Child }, dir, port: 0, signals: false, idleMs: IDLE_MS });
+    const parent = host.getAgentByName(Parent, "one");
+    await parent.wait(0, 1, PROMPT);
+    const batches = async (work: (from: number) => Promise<unknown>) => {
+      for (let from = 0; from < CHILDREN; from += AT_ONCE) await work(from);
+    };
+
+    say("children: turns of agents that are nobody's");
+    const alone = await rate(CHILDREN, () =>
+      batches((from) =>
+        Promise.all(
+          Array.from({ length: AT_ONCE }, (_, i) => host.getAgentByName(Child, `alone-${from + i}`).answer(PROMPT)),
+        ),
+      ),
+    );
+    say("children: runs to their end");
+    const ended = await rate(CHILDREN, () => batches((from) => parent.wait(from + 1, AT_ONCE, PROMPT)));
+    await until(() => host.status().live === 0);
+    const before = await memory();
+    say("children: runs that stay open");
+    const started = await rate(CHILDREN, () => batches((from) => parent.start(from, AT_ONCE, HELD)));
+    const running = await memory();
+    say("children: stopping them all");
+    const begun = performance.now();
+    await parent.stopAll();
+    while ((await parent.open()) > 0) await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    const stoppedMs = performance.now() - begun;
+    await until(() => host.status().live === 0);
+    const asleep = await memory();
+    await host.stop();
+    const each = (after: { heap: number }) => Math.max(0, after.heap - before.heap) / CHILDREN / 1024;
+    return { alone, ended, started, stoppedMs, runningKiB: each(running), asleepKiB: each(asleep) };
+  });
+}
+
 /** A thousand children of one parent at a time: what they cost, and how fast they start and stop. */
 export const children: Section = {
   title: "Children of one agent",
@@ -72,45 +120,17 @@ export const children: Section = {
     "More agents are at work here than a host keeps databases open (`limits.openDatabases`): most of the time goes into opening and closing them again.",
     "Memory is heap and what hangs on it, per child, after garbage collection.",
   ],
-  run: (say) =>
-    withFolder(async (dir) => {
-      const host = await serve({ agents: { Parent, Child }, dir, port: 0, signals: false, idleMs: IDLE_MS });
-      const parent = host.getAgentByName(Parent, "one");
-      await parent.wait(0, 1, PROMPT);
-      const batches = async (work: (from: number) => Promise<unknown>) => {
-        for (let from = 0; from < CHILDREN; from += AT_ONCE) await work(from);
-      };
-
-      say("children: turns of agents that are nobody's");
-      const bare = await rate(CHILDREN, () =>
-        batches((from) =>
-          Promise.all(
-            Array.from({ length: AT_ONCE }, (_, i) => host.getAgentByName(Child, `alone-${from + i}`).answer(PROMPT)),
-          ),
-        ),
-      );
-      say("children: runs to their end");
-      const ended = await rate(CHILDREN, () => batches((from) => parent.wait(from + 1, AT_ONCE, PROMPT)));
-      await until(() => host.status().live === 0);
-      const before = await memory();
-      say("children: runs that stay open");
-      const started = await rate(CHILDREN, () => batches((from) => parent.start(from, AT_ONCE, HELD)));
-      const running = await memory();
-      say("children: stopping them all");
-      const begun = performance.now();
-      await parent.stopAll();
-      while ((await parent.open()) > 0) await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
-      const stopped = performance.now() - begun;
-      await until(() => host.status().live === 0);
-      const asleep = await memory();
-      await host.stop();
-      const each = (after: { heap: number }) => Math.max(0, after.heap - before.heap) / CHILDREN / 1024;
-      return [
-        { what: "runs to their end", unit: "runs/s", ours: ended, bare, against: "turns of single agents" },
-        { what: "runs started, not waited for", unit: "runs/s", ours: started },
-        { what: "all stopped, their ends stored", unit: "ms", ours: stopped },
-        { what: "memory of a child that runs, with its run", unit: "KiB", ours: each(running) },
-        { what: "memory of a child that has ended", unit: "KiB", ours: each(asleep) },
-      ] satisfies Figure[];
-    }),
+  async run(say) {
+    const costs = await measureChildren(say);
+    return [
+      {
+        what: "runs to their end",
+        ...{ unit: "runs/s", ours: costs.ended, bare: costs.alone, against: "turns of single agents" },
+      },
+      { what: "runs started, not waited for", unit: "runs/s", ours: costs.started },
+      { what: "all stopped, their ends stored", unit: "ms", ours: costs.stoppedMs },
+      { what: "memory of a child that runs, with its run", unit: "KiB", ours: costs.runningKiB },
+      { what: "memory of a child that has ended", unit: "KiB", ours: costs.asleepKiB },
+    ] satisfies Figure[];
+  },
 };

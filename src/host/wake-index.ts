@@ -51,11 +51,12 @@ export class WakeIndex {
     this.rearm();
   }
 
-  #wakeAll(ids: readonly string[]): void {
-    for (const id of ids.slice(0, BATCH)) this.#wake(id);
-    if (ids.length <= BATCH) return;
+  #wakeAll(ids: readonly string[], from = 0): void {
+    const next = from + BATCH;
+    for (const id of ids.slice(from, next)) this.#wake(id);
+    if (ids.length <= next) return;
     this.#clock.after(1, () => {
-      if (!this.#stopped) this.#wakeAll(ids.slice(BATCH));
+      if (!this.#stopped) this.#wakeAll(ids, next);
     });
   }
 }

@@ -30,7 +30,7 @@ import { FilePoints } from "./files.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type TaskPolicy, TasksPart } from "./tasks.ts";
 import { isToldLater } from "./runs/book-calls.ts";
-import { refusalOf, type RunBounds } from "./runs/lineage.ts";
+import { isRoot, refusalAbove, refusalHere, type RunBounds } from "./runs/lineage.ts";
 import { payersOf } from "./runs/run-payers.ts";
 import { ThinkContext } from "./window.ts";
 import { type KitSettings, ToolKit } from "./tool-kit.ts";
@@ -289,7 +289,7 @@ async function admit(
   const chain = [leafOf(host.path).className];
   const lineage = turns?.lineageOf(turnId);
   const from = lineage ?? { root: host.path.length, key: turnId, at: host.clock.now(), chain };
-  const refusal = await refusalOf(host, bounds, from);
+  const refusal = isRoot(host, from) ? refusalHere(host, bounds, from) : await refusalAbove(host, bounds, from);
   if (refusal === undefined) return { lineage: JSON.stringify(from) };
   const refused =
     "Not started: the limit of agents and background calls is reached (`maxAgentToolRuns`). Go on " +

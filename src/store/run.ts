@@ -102,7 +102,7 @@ export function setRunTurns(db: Sql, runId: string, turns: string): void {
 export function endRun(
   db: Sql,
   runId: string,
-  end: Pick<RunRow, "status" | "output" | "summary" | "error" | "reason" | "endedAt">,
+  end: Pick<RunRow, "status" | "output" | "summary" | "error" | "endedAt">,
 ): void {
   runs.update(db, end, "run_id = ? AND status = 'running'", runId);
 }

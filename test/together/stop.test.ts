@@ -91,6 +91,33 @@ test("a tree that was stopped and is started again can be cleared", async () => 
   expect((await kit.agent()).listSubAgents()).toEqual([]);
 });
 
+test("of many runs that are stopped at once each ends, a child that fails to stop holds up none", async () => {
+  const MANY = 40;
+  let fails = true;
+  const { Researcher, model } = childClass([{ text: ["Page "], hang: true }], {}, (Base) => {
+    return class extends Base {
+      override cancelAgentToolRun(runId: string, reason?: string): void {
+        if (fails && runId === "run-0") throw new Error("Not now.");
+        super.cancelAgentToolRun(runId, reason);
+      }
+    };
+  });
+  const kit = await openTogether(Researcher);
+  const agent = await kit.agent();
+  const ids = Array.from({ length: MANY }, (_, i) => `run-${i}`);
+  await Promise.all(ids.map((runId) => agent.runAgentTool(Researcher, { input: "tea", runId, detached: true })));
+  await eventually(() => model.calls.length === MANY, "the calls of all children");
+  const told = await Promise.allSettled(ids.map((runId) => agent.cancelAgentTool(runId)));
+  expect(told.filter(({ status }) => status === "rejected")).toHaveLength(1);
+  await runsAre(kit, "running", ...ids.slice(1).map(() => "aborted"));
+  expect(statuses(model).filter((status) => status === "running")).toHaveLength(1);
+  // What is stored holds, whoever has heard of it.
+  fails = false;
+  await kit.restart();
+  await runsAre(kit, ...ids.map(() => "aborted"));
+  expect(model.calls).toHaveLength(MANY);
+});
+
 test("forgetting the conversation stops what was asked for in it", async () => {
   const { Researcher, model } = childClass([{ text: ["One "], hang: true }]);
   const kit = await openTogether(Researcher);

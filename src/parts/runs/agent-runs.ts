@@ -22,7 +22,7 @@ import type { ChildClass } from "../children.ts";
 import { closeCallsOf } from "./book-calls.ts";
 import { ChildLink } from "./child-link.ts";
 import { DetachedRuns } from "./detached-runs.ts";
-import { type Lineage, lineageOf, refusalOf, type RunRefusal } from "./lineage.ts";
+import { isRoot, type Lineage, lineageOf, refusalAbove, refusalHere, type RunRefusal } from "./lineage.ts";
 import { deleted, endedBy, failed, givenUp, isGone, lost, nextStatus, storeEnd } from "./run-ends.ts";
 import { endFrame, type HeardRun, NOTHING_SAID, RunEvents, runListener, startedFrame } from "./run-events.ts";
 import { callingIdentity, callingTurn, failedRun, type RunPolicy, watch } from "./run-policy.ts";
@@ -186,9 +186,10 @@ export class AgentRuns implements AgentPart, Work {
     if (this.#host.blank || readAgentRun(this.#host, runId)?.status !== "running") return;
     cancelAgentRun(this.#host, runId, reason ?? null);
     const run = readAgentRun(this.#host, runId) as AgentRunRow;
+    const live = this.#live.get(runId);
     // Who follows it tells the child, or finds that it is to be told.
-    if (this.#live.has(runId)) {
-      await this.#use.link.cancel(run).catch((thrown: unknown) => {
+    if (live !== undefined) {
+      await this.#use.link.stop(run, live.ended).catch((thrown: unknown) => {
         if (!isGone(thrown)) throw thrown;
       });
     } else this.#follow(run);
@@ -254,18 +255,16 @@ export class AgentRuns implements AgentPart, Work {
     const detached = this.#use.detached.check(options.detached);
     const turn = callingTurn(this.#own);
     const lineage = lineageOf(this.#host, this.#own.turns?.lineageOf(turn), className, turn ?? runId);
-    const verdict = refusalOf(this.#host, this.#agent, lineage);
-    const refusal = verdict instanceof Promise ? await verdict : verdict;
+    const here = isRoot(this.#host, lineage);
+    const above = here ? undefined : await refusalAbove(this.#host, this.#agent, lineage);
     // Somebody may have asked for the same while the agent at the root was asked.
-    const joined = verdict instanceof Promise ? readAgentRun(this.#host, runId) : undefined;
+    const joined = here ? undefined : readAgentRun(this.#host, runId);
     if (joined !== undefined) return this.#again(joined, className);
-    const run = storeRun(this.#own, this.#agent.maxConcurrentAgentTools, {
-      runId,
-      className,
-      options,
-      detached,
-      lineage,
-      refusal,
+    // What counts it here is stored with it.
+    const { run, refusal } = this.#host.tx(() => {
+      const refusal = here ? refusalHere(this.#host, this.#agent, lineage) : above;
+      const asked = { runId, className, options, detached, lineage, refusal };
+      return { run: storeRun(this.#own, this.#agent.maxConcurrentAgentTools, asked), refusal };
     });
     if (refusal !== undefined) {
       this.#host.emit("agent_tool:refused", { runId, className, reason: refusal.reason, chain: lineage.chain });

@@ -1,12 +1,20 @@
 import { readIdentity } from "../../base/identity.ts";
+import { within } from "../../base/time.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
 import type { StoredRun } from "./run-events.ts";
 import type { AgentToolChunk, AgentToolListener, AgentToolRunInspection } from "./types.ts";
 
+/** So many children stop at a time: all at once, each would find its database closed by the others at every step. */
+const STOPPING_AT_ONCE = 32;
+/** How long one that does not end keeps others waiting. */
+const STOP_WAIT_MS = 250;
+
 /** How a parent reaches the child that does a run: calls of its methods, which wake it. */
 export class ChildLink {
   readonly #host: AgentHost;
+  #stopping = 0;
+  readonly #nextStops: (() => void)[] = [];
 
   constructor(host: AgentHost) {
     this.#host = host;
@@ -20,6 +28,24 @@ export class ChildLink {
 
   cancel({ runId, className, error }: AgentRunRow): Promise<unknown> {
     return this.#call(className, runId, "cancelAgentToolRun", [runId, error ?? undefined]);
+  }
+
+  /** The same, after others that are stopping, and before those that come later. @param ended when the run has */
+  async stop(run: AgentRunRow, ended: Promise<unknown>): Promise<void> {
+    if (this.#stopping < STOPPING_AT_ONCE) this.#stopping++;
+    else await new Promise<void>((resolve) => this.#nextStops.push(resolve));
+    try {
+      await this.cancel(run);
+    } finally {
+      const settled = ended.catch(() => {});
+      void within(this.#host.clock, STOP_WAIT_MS, settled).then(() => this.#stopped());
+    }
+  }
+
+  #stopped(): void {
+    const next = this.#nextStops.shift();
+    if (next === undefined) this.#stopping--;
+    else next();
   }
 
   tail(

@@ -152,7 +152,7 @@ export class ChildRuns {
     const tail: Tail = { runId, listener, next: from, place: undefined, resolve, reject };
     this.#give(tail, this.#stored(run, from));
     // Read now: what is shown when a life ends can read nothing any more.
-    const { milestones } = this.#inspect(run);
+    const milestones = JSON.parse(run.milestones) as AgentToolMilestone[];
     this.#host.show(() => milestones.forEach((milestone) => listener.milestone(milestone)));
     if (run.status !== "running") return this.#inspect(run);
     this.#listen();
@@ -304,8 +304,7 @@ export class ChildRuns {
         this.#own.failed(thrown);
       }
     }
-    const reason = readRun(this.#host, run.runId)?.reason ?? null;
-    const store = () => endRun(this.#host, run.runId, { ...end, error, reason, endedAt: this.#host.clock.now() });
+    const store = () => endRun(this.#host, run.runId, { ...end, error, endedAt: this.#host.clock.now() });
     await storeEnd(this.#host, store, (thrown) => this.#own.failed(thrown));
     const told = this.inspect(run.runId);
     for (const tail of this.#tails) if (told !== null && tail.runId === run.runId) tail.resolve(told);

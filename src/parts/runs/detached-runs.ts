@@ -8,6 +8,13 @@ import type { AgentToolLifecycleResult, AgentToolMilestone, DetachedAgentToolCon
 type Config = DetachedAgentToolConfig<Record<string, unknown>>;
 type GiveUp = (run: AgentRunRow, reason: "budget-exceeded" | "no-progress") => void;
 
+interface OpenRun {
+  readonly run: AgentRunRow;
+  readonly until: number;
+  /** How long it may report nothing after it has once reported something. */
+  readonly silenceMs: number;
+}
+
 /** Runs that nobody waits for: how long they may take, and how what comes of them reaches the agent. */
 export class DetachedRuns {
   readonly #own: OwnAgent;
@@ -15,8 +22,8 @@ export class DetachedRuns {
   readonly #giveUp: GiveUp;
   /** When each was last heard to report something. */
   readonly #reportedAt = new Map<string, number>();
-  /** Those that are open. In memory, because they are looked at whenever the agent's alarm is. */
-  readonly #open = new Map<string, AgentRunRow>();
+  /** Those that are open. In memory and ready to compare: all are looked at whenever the agent's alarm is. */
+  readonly #open = new Map<string, OpenRun>();
 
   constructor(own: OwnAgent, agent: RunPolicy, giveUp: GiveUp) {
     this.#own = own;
@@ -42,7 +49,9 @@ export class DetachedRuns {
   /** A run is followed from now on. */
   noticed(run: AgentRunRow): void {
     if (run.detached === null || this.#open.has(run.runId)) return;
-    this.#open.set(run.runId, run);
+    const { maxBudgetMs = this.#agent.detachedMaxBudgetMs, noProgressBudgetMs } = detachedOf(run) ?? {};
+    const silenceMs = bound(noProgressBudgetMs ?? this.#agent.detachedNoProgressBudgetMs);
+    this.#open.set(run.runId, { run, until: run.startedAt + bound(maxBudgetMs), silenceMs });
     this.#own.rearm();
   }
 
@@ -62,15 +71,16 @@ export class DetachedRuns {
   /** When the next run is to be given up. */
   next(): number | null {
     let first = Number.POSITIVE_INFINITY;
-    for (const run of this.#open.values()) first = Math.min(first, this.#deadline(run)[0]);
+    for (const open of this.#open.values()) first = Math.min(first, open.until, this.#quietUntil(open));
     return Number.isFinite(first) ? first : null;
   }
 
   runDue(): void {
     const now = this.#own.host.clock.now();
-    for (const run of this.#open.values()) {
-      const [at, reason] = this.#deadline(run);
-      if (at <= now) this.#giveUp(run, reason);
+    for (const open of this.#open.values()) {
+      const quietUntil = this.#quietUntil(open);
+      if (Math.min(quietUntil, open.until) > now) continue;
+      this.#giveUp(open.run, quietUntil < open.until ? "no-progress" : "budget-exceeded");
     }
   }
 
@@ -135,13 +145,9 @@ export class DetachedRuns {
     }
   }
 
-  #deadline(run: AgentRunRow): [at: number, reason: "budget-exceeded" | "no-progress"] {
-    const config = detachedOf(run) ?? {};
-    const whole = run.startedAt + bound(config.maxBudgetMs ?? this.#agent.detachedMaxBudgetMs);
-    const silence = bound(config.noProgressBudgetMs ?? this.#agent.detachedNoProgressBudgetMs);
+  #quietUntil({ run, silenceMs }: OpenRun): number {
     const reportedAt = this.#reportedAt.get(run.runId);
-    const quiet = reportedAt === undefined ? Number.POSITIVE_INFINITY : reportedAt + silence;
-    return quiet < whole ? [quiet, "no-progress"] : [whole, "budget-exceeded"];
+    return reportedAt === undefined ? Number.POSITIVE_INFINITY : reportedAt + silenceMs;
   }
 }
 

@@ -61,19 +61,33 @@ export function readLineage(json: string | null | undefined): Lineage | undefine
   return value as unknown as Lineage;
 }
 
-/** Counts one more run of a tree, at its root or there by a call, unless it is too many or too deep. Undefined: it may begin. */
-export function refusalOf(
+/** Whether the agent is the root of a tree, which counts its runs. */
+export function isRoot(host: AgentHost, { root }: Lineage): boolean {
+  return root >= host.path.length;
+}
+
+/** Counts one more run of a tree whose root this is, unless it is too many or too deep. Undefined: it may begin. */
+export function refusalHere(host: AgentHost, bounds: RunBounds, lineage: Lineage): RunRefusal | undefined {
+  return depthRefusal(bounds, lineage) ?? tooMany(countRun(host, bounds, lineage));
+}
+
+/** The same, where the root is an agent above: it is called. */
+export async function refusalAbove(
   host: AgentHost,
   bounds: RunBounds,
   lineage: Lineage,
-): RunRefusal | undefined | Promise<RunRefusal | undefined> {
+): Promise<RunRefusal | undefined> {
+  const refusal = depthRefusal(bounds, lineage);
+  if (refusal !== undefined) return refusal;
+  const { key, at, root } = lineage;
+  const [first, ...rest] = host.path;
+  const above: AgentPath = [first, ...rest.slice(0, root - 1)];
+  return tooMany((await askAbove(host, above, "countAgentToolRun", [{ key, at }])) as Counted);
+}
+
+function depthRefusal(bounds: RunBounds, { chain }: Lineage): RunRefusal | undefined {
   const depth = checkBound("maxAgentToolDepth", bounds.maxAgentToolDepth);
-  if (lineage.chain.length - 1 > depth) return { reason: "depth", error: tooDeep(lineage.chain, depth) };
-  const [first, ...rest] = host.path.slice(0, lineage.root);
-  if (first === undefined || lineage.root >= host.path.length) return tooMany(countRun(host, bounds, lineage));
-  const root: AgentPath = [first, ...rest];
-  const { key, at } = lineage;
-  return askAbove(host, root, "countAgentToolRun", [{ key, at }]).then((counted) => tooMany(counted as Counted));
+  return chain.length - 1 > depth ? { reason: "depth", error: tooDeep(chain, depth) } : undefined;
 }
 
 /** At the root: one more run of the tree that began with `key`. */
