@@ -1,30 +1,42 @@
 import { loadavg } from "node:os";
 import { format, type Section, type Table } from "../foundation/section.ts";
+import { chatRows, type PeerFigures, PEERS } from "./chat.ts";
+import { fileRows } from "./file.ts";
 import { historyRows } from "./history.ts";
 import { buildPackage, packageRows } from "./package.ts";
-import { measurePeers, type PeerFigures, PEERS } from "./peers.ts";
 import { aimText, limitOf, type Row, TOLERANCE, verdictOf } from "./row.ts";
 
-/** What a line was before this table was made, as it was measured then, and what is measured of others beside it. */
-interface Line {
-  readonly before?: string;
-  readonly others?: (figures: PeerFigures) => number;
-}
-
-const LINES: Readonly<Record<string, Line>> = {
-  "the npm package": { before: "4,184" },
-  "the npm package, unpacked": { before: "12.3" },
-  "a turn with 2,000 stored messages, all sent by its client, p50": {
-    before: "26 (4 at none)",
-    others: ({ longTurnMs }) => longTurnMs,
-  },
-  "bytes of that turn to a public client that watches": { before: "672 KB", others: ({ watchedKib }) => watchedKib },
-  "first turn over 10,000 messages written as rows": { before: "446" },
+/** What a line was before this table was made, as it was measured then. */
+const BEFORE: Readonly<Record<string, string>> = {
+  "process start to first turn done": "806–988",
+  "import of `perdure` and `perdure/node`, built": "370–440",
+  "memory of the process at start": "207",
+  "memory per connected idle agent, of 2,000": "38–46",
+  "new agent: connect to first chunk, p50": "17",
+  "first chunk of a new conversation's fast reply, `Think`, p50": "14.3, with the end",
+  "50 new conversations with a tool at once, `Think`, p50": "759",
+  "file of an agent with one message and its answer": "224",
+  "written to disk for an answer of 10 KiB, `Think`": "134",
+  "a turn with 2,000 stored messages, all sent by its client, p50": "26, 4 at none",
+  "bytes of that turn to a public client that watches": "672 KB",
+  "3 tool steps and a text, `Think`, p50": "12.1, 8.9 `AIChatAgent`",
+  "runs of children to their end, 50 at a time": "144",
+  "first turn over 10,000 messages written as rows": "446",
+  "the npm package": "4,184",
+  "the npm package, unpacked": "12.3",
 };
 
-/** What is measured, in this order. Each in processes of its own. */
+/** What is measured of the public servers beside lines of these names. */
+const BESIDE: Readonly<Record<string, (figures: PeerFigures) => number>> = {
+  "a turn with 2,000 stored messages, all sent by its client, p50": ({ longTurnMs }) => longTurnMs,
+  "bytes of that turn to a public client that watches": ({ watchedKib }) => watchedKib,
+  "3 tool steps and a text, `Think`, p50": ({ stepsMs }) => stepsMs,
+};
+
+/** What is measured of ours, in this order. */
 const PARTS: readonly { readonly what: string; readonly rows: () => Promise<readonly Row[]> }[] = [
   { what: "the package", rows: packageRows },
+  { what: "files of agents", rows: fileRows },
   { what: "long conversations", rows: historyRows },
 ];
 
@@ -34,23 +46,25 @@ export const light: Section = {
   notes: [
     "A floor is the same work in the same run: by the least server that holds a chat (`bench/light/floor.ts`: Node, `ws`, SQLite, `streamText`; no resume, no recovery, no sync to the disk), or what is named behind it.",
     "`think` and `ai-chat` are the public servers in plain `workerd`, in the same run, with a client that sends and reads the same; they are measured where a line has a figure of theirs (`--peers=DIR` says where they are).",
-    "Before is what was measured when the aims were set, on the same kind of machine, side by side in one run.",
+    "Before is what was measured when the aims were set, by hand and on another machine of two cores.",
     `Met is a figure within its aim, missed one above it by up to ${Math.round((TOLERANCE - 1) * 100)} %, far one by more; \`npm run bench -- --only=light --check\` ends with 1 when one is far.`,
   ],
   async run(say) {
     const loads = [loadavg()[0] ?? 0];
     say("light: building the package");
     await buildPackage();
-    const rows: Row[] = [];
+    const folder = process.argv.find((one) => one.startsWith("--peers="))?.slice("--peers=".length);
+    const { rows, peers } = await chatRows(folder, (text) => say(`light: ${text}`));
     for (const { what, rows: measure } of PARTS) {
       say(`light: ${what}`);
       rows.push(...(await measure()));
     }
-    const folder = process.argv.find((one) => one.startsWith("--peers="))?.slice("--peers=".length);
-    const peers = await measurePeers(folder, (text) => say(`light: ${text}`));
     loads.push(loadavg()[0] ?? 0);
     const load = `The machine had a load of ${loads.map(format).join(" at the start and ")} at the end.`;
-    return { ...toTable(rows, peers), notes: [load], far: farIn(rows) };
+    const named = new Set(rows.map(({ what }) => what));
+    const absent = [...Object.keys(BEFORE), ...Object.keys(BESIDE)].filter((what) => !named.has(what));
+    const lost = absent.length > 0 ? [`Not measured in this run: ${[...new Set(absent)].join("; ")}.`] : [];
+    return { ...toTable(rows, peers), notes: [load, ...lost], far: farIn(rows) };
   },
 };
 
@@ -59,20 +73,18 @@ function farIn(rows: readonly Row[]): string[] {
   return far.map((row) => `${row.what}: ${format(row.ours)} ${row.unit}, aim ${aimText(row)}`);
 }
 
-function toTable(rows: readonly Row[], peers: Readonly<Record<string, PeerFigures>>): Table {
-  const unmeasured = Object.keys(LINES).filter((what) => rows.every((row) => row.what !== what));
-  if (unmeasured.length > 0) throw new Error(`Nothing measures: ${unmeasured.join("; ")}.`);
+function toTable(rows: readonly Row[], peers: ReadonlyMap<string, PeerFigures>): Table {
   return {
     head: ["what", "unit", "before", "ours", "floor", ...PEERS, "aim", "as a figure", "verdict"],
     rows: rows.map((row) => {
-      const { before = "", others } = LINES[row.what] ?? {};
       const floor = row.floor === undefined ? "" : format(row.floor);
       const beside = PEERS.map((name) => {
-        const figures = peers[name];
-        return figures === undefined || others === undefined ? "" : format(others(figures));
+        const figures = peers.get(name);
+        const other = row.others?.[name] ?? (figures === undefined ? undefined : BESIDE[row.what]?.(figures));
+        return other === undefined ? "" : format(other);
       });
       return [
-        ...[row.what, row.unit, before, format(row.ours)],
+        ...[row.what, row.unit, BEFORE[row.what] ?? "", format(row.ours)],
         row.against === undefined ? floor : `${floor} (${row.against})`,
         ...[...beside, aimText(row), format(limitOf(row)), verdictOf(row)],
       ];
