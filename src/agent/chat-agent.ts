@@ -7,7 +7,7 @@ import type { EraseScope } from "../erase/erase-plan.ts";
 import type { MediaRetention } from "../media/media.ts";
 import type { Messengers } from "../messenger/define.ts";
 import type { Delivery, NoticeOptions } from "../messenger/messengers.ts";
-import type { MessengerContext } from "../messenger/reception.ts";
+import type { MessengerContext } from "../messenger/arrival.ts";
 import { type MessageInput, toMessages } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
 import { batchState } from "../message/tool-answer.ts";
@@ -98,6 +98,7 @@ export abstract class ChatAgent<Env extends object = AgentEnv, State = unknown, 
     const chat = new ChatParts(own, this, ChatAgent.prototype, repair);
     const messengers = new MessengerPart(own, this, ChatAgent.prototype, chat);
     chat.turnOver = () => messengers.turnOver();
+    chat.whyNowhere = (place) => messengers.whyNowhere(place);
     own.parts.push(messengers);
     Object.assign(own, { chat, messengers });
   }

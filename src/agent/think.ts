@@ -202,7 +202,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   runTurn(options: turns.WaitTurnOptions | turns.StreamTurnOptions): Promise<SaveMessagesResult>;
   runTurn(options: turns.RunTurnOptions): Promise<SaveMessagesResult | submissions.SubmitResult>;
   async runTurn(options: turns.RunTurnOptions): Promise<SaveMessagesResult | submissions.SubmitResult> {
-    return turns.runTurn(this[parts].chat.room, this[parts].think.brought, options);
+    return turns.runTurn(this[parts].chat, this[parts].think.brought, options);
   }
 
   /** Adds messages without a turn. With `mode: "append"` existing ones are left as they are. */
@@ -344,7 +344,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** Accepts a text or messages for a later turn, once per key, and returns as soon as that is stored. */
   submitMessages(messages: MessageInput, options: submissions.SubmitOptions = {}): Promise<submissions.SubmitResult> {
-    return turns.submit(this[parts].chat.chat, messages, options);
+    return turns.submit(this[parts].chat, messages, options);
   }
   inspectSubmission(submissionId: string): submissions.Submission | undefined {
     return submissions.inspectSubmission(this[parts].chat.chat, submissionId);

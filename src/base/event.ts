@@ -145,6 +145,8 @@ export interface AgentEvents {
   "delivery:file-left": { delivery: string; messenger: string; thread: string; file: string; reason: string };
   /** Somebody at a messenger was not let in, or has said too much. Stored, and no turn. */
   "messenger:refused": { messenger: string; thread: string; by: string; reason: string };
+  /** A delivery to a webhook is not signed as agreed. */
+  "messenger:unverified": { messenger: string; status: number };
   /** A file that somebody sent was not read; the message says so to the model. */
   "messenger:file-left": {
     messenger: string;

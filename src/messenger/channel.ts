@@ -27,6 +27,8 @@ export interface Place {
 export interface Self {
   readonly id: string;
   readonly userName: string;
+  /** Which workspace it is of, where one app may be in several. */
+  readonly team?: string;
 }
 
 /** Somebody there. */
@@ -197,6 +199,11 @@ export interface Channel {
   /** Pure: what a genuine body, update or envelope tells. Throws `bad_input` for what is none. */
   parse(input: unknown, self: Self): readonly MessengerEvent[];
   /**
+   * Asks the network for what the input leaves out, such as people's names; {@link Channel.parse} reads the result as it reads
+   * the input. Called only for those who may talk. Must not reject, and not take long: the network waits. Absent: nothing is left out.
+   */
+  complete?(input: unknown, signal: AbortSignal): Promise<unknown>;
+  /**
    * Reads a webhook's body for {@link Channel.parse}, or answers it at once. A channel that finds out itself what to store awaits
    * `accept`, which resolves once stored, before it answers.
    */
@@ -206,8 +213,8 @@ export interface Channel {
     accept: (input: unknown) => Promise<void>,
   ): Promise<{ readonly input: unknown } | { readonly answer: Response }>;
   /**
-   * Reads what comes until `signal`. Await `accept`, which resolves once stored, before telling the network. Returning early
-   * means that nothing is left to do in this life.
+   * Reads what comes until `signal`. Await `accept`, which resolves once stored, before telling the network; where it rejects, go
+   * on with what others say, and bring it again. Returning early means that nothing is left to do in this life.
    */
   listen?(accept: (input: unknown) => Promise<void>, cursor: Cursor, signal: AbortSignal): Promise<void>;
   create(place: Place, content: Content, key: string, signal: AbortSignal): Promise<Sent>;

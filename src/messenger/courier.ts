@@ -29,6 +29,7 @@ import type { Button, Content, Place } from "./channel.ts";
 import { callFor, type FileNote, type FileStep, nextFile, NOTHING, textFor, tooLargeFor } from "./file-step.ts";
 import { cutAt, partOf } from "./split.ts";
 import type { SpeakCall, SpeakResult } from "./speaker.ts";
+import { sayOnce } from "./words.ts";
 
 /** What an agent that delivers has to know of a messenger. Plain data: the root tells its children. */
 export interface DeliveryTerms extends DeliveryTexts {
@@ -68,7 +69,10 @@ export interface Said {
 
 /** What a courier asks of its agent. */
 interface CourierDeps {
-  readonly host: Pick<AgentHost, "sql" | "tx" | "clock" | "emit" | "keepAwake" | "durable" | "afterTx" | "blank">;
+  readonly host: Pick<
+    AgentHost,
+    "sql" | "tx" | "clock" | "emit" | "keepAwake" | "durable" | "afterTx" | "blank" | "env" | "report"
+  >;
   /** Has a call made by whoever has the tokens. A rejection: nobody knows what became of it. */
   speak(messenger: string, call: SpeakCall): Promise<SpeakResult>;
   /** Undefined: there is no such messenger. */
@@ -515,7 +519,11 @@ export class Courier implements Work {
       trimDeliveries(host, KEPT_DONE, KEPT_FAILED);
     });
     host.afterTx((committed) => {
-      if (committed) host.emit("delivery:failed", { ...told(row), error });
+      if (!committed) return;
+      host.emit("delivery:failed", { ...told(row), error });
+      const { messenger, thread } = row;
+      const words = `What the agent has to say at ${thread} (messenger "${messenger}") could not be delivered, and is not tried again: ${error.replace(/\.$/, "")}. listDeliveries({ state: "failed" }) of the agent that holds the conversation has it, and retryDelivery(id) tries again.`;
+      sayOnce(host, `${messenger}: ${error}`, words);
     });
   }
 

@@ -1,4 +1,5 @@
 import { errorText, PerdureError } from "../base/error.ts";
+import { InOrderByKey } from "../base/in-order.ts";
 import { sleep } from "../base/time.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
 import type { AgentHost, HostedAgentClass } from "../port.ts";
@@ -13,18 +14,35 @@ import {
   type Press,
   type Self,
 } from "./channel.ts";
-import { fileTermsOf, type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
+import {
+  fileTermsOf,
+  type MessengerDefinition,
+  type Messengers,
+  pathOf,
+  type QuestionInfo,
+  type RespondTo,
+} from "./define.ts";
 import { galleryKey } from "./file-intake.ts";
-import { type Arrival, isOwnButton, STOP_DATA, type Taken, TEXT_ANSWER } from "./reception.ts";
+import type { Arrival } from "./arrival.ts";
+import { isOwnButton, NOTHING_TO_STOP, STOP_DATA, type Taken, TEXT_ANSWER } from "./reception.ts";
+import { inTime, isOfRule, ofRule } from "./rule.ts";
+import { sayOnce } from "./words.ts";
 import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
 
 /** What the front asks of the agent around it. */
 interface FrontDeps {
   readonly host: AgentHost;
   /** The agent that holds a conversation: it is asked, and resolves when what it says is durable. */
-  ask(target: ThreadTarget, op: "accept" | "edit" | "stop" | "press" | "question", payload: unknown): Promise<unknown>;
-  /** Notes that there is such a child, in the transaction under way. @returns the name of its class */
-  admit(agentClass: HostedAgentClass | undefined, name: string): string;
+  ask(
+    target: ThreadTarget,
+    op: "may" | "accept" | "edit" | "stop" | "press" | "question",
+    payload: unknown,
+  ): Promise<unknown>;
+  /** The name of a class of children. Default: the agent's own. */
+  classOf(agentClass: HostedAgentClass | undefined): string;
+  hasChild(className: string, name: string): boolean;
+  /** Notes that there is such a child, in the transaction under way. */
+  admit(className: string, name: string): void;
   /** Says something at a place, once per key. */
   notice(messenger: string, place: Place, text: string, key: string): void;
   failed(error: unknown): void;
@@ -41,10 +59,24 @@ const DEFAULT_RESPOND_TO: readonly RespondTo[] = ["direct-message", "mention"];
 const DEFAULT_REFUSED = "Sorry, I may not talk with you.";
 const TOO_MUCH = "That is more than I may answer now. Please try again later.";
 const MAX_BODY_BYTES = 1024 * 1024;
+const FORGED: ReadonlySet<number> = new Set([401, 403]);
 const MAX_AUTHORS = 10_000;
 const MAX_NAME = 200;
 const KIND = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 const STOP = /^\/stop(@\w+)?\s*$/i;
+/** What a rule fails about comes again; for longer than this it is refused, so that it does not stand before what others say. */
+const JUDGED_MS = 10 * 60_000;
+const MAX_FAILING = 10_000;
+const NOT_JUDGED = "Sorry, I could not take that. Please try again later.";
+/** What fails again and again in the same words is reported so often. */
+const REPORTED_MS = 60_000;
+const MAX_REPORTED = 100;
+
+/** What came, and the same with what people are called, which may have to be asked for. */
+interface Told {
+  readonly event: MessengerEvent;
+  readonly whole: () => Promise<MessengerEvent>;
+}
 
 /** Who reads at an account, by the host. Whoever comes later, as an agent that somebody has just named, does not. */
 const readers = new WeakMap<object, Map<string, Front>>();
@@ -58,6 +90,11 @@ export class Front {
   readonly #messengers: Messengers;
   readonly #selves = new Map<string, Promise<Self>>();
   readonly #said = new Map<string, number[]>();
+  /** What is said at one place keeps its order; other places do not wait for it. */
+  readonly #places = new InOrderByKey<string>();
+  /** What could not be judged, since when. */
+  readonly #failing = new Map<string, number>();
+  readonly #reported = new Map<string, number>();
   readonly #halt = new AbortController();
   #refused = 0;
 
@@ -97,10 +134,10 @@ export class Front {
     if (channel?.verify === undefined || channel.read === undefined) return new Response("Not Found", { status: 404 });
     if (body.byteLength > MAX_BODY_BYTES) return new Response("Too large", { status: 413 });
     const refusal = await channel.verify(request, body);
-    if (refusal !== undefined) return refusal;
+    if (refusal !== undefined) return this.#unverified(id, refusal);
     try {
       const read = await channel.read(request, body, (input) => this.take(id, input));
-      if ("answer" in read) return read.answer;
+      if ("answer" in read) return FORGED.has(read.answer.status) ? this.#unverified(id, read.answer) : read.answer;
       await this.take(id, read.input);
       // Some networks show what they are answered with.
       return new Response(null);
@@ -113,12 +150,55 @@ export class Front {
     }
   }
 
+  /** Somebody else delivers, or the secret is not the network's: then nothing ever comes, and nobody would know why. */
+  #unverified(messenger: string, answer: Response): Response {
+    const { host } = this.#deps;
+    const { status } = answer;
+    host.emit("messenger:unverified", { messenger, status });
+    const words = `A delivery to the webhook of the messenger "${messenger}" was refused (${status}): it is not signed as agreed. If nothing comes from the network, its secret here is another one than there, or the clock of this machine is wrong; if all comes, somebody else tried.`;
+    sayOnce(host, `${messenger}: unverified`, words);
+    return answer;
+  }
+
   /** Takes what a network tells. Resolves when all of it is stored; rejects when something could not be. */
   async take(id: string, input: unknown): Promise<void> {
     const definition = this.#messengers[id];
     if (definition === undefined) return;
-    const self = await this.#selfOf(id, definition.channel);
-    for (const event of definition.channel.parse(input, self)) await this.#handle(id, definition, tidied(event));
+    const { channel } = definition;
+    const { signal } = this.#halt;
+    const self = await this.#selfOf(id, channel);
+    const taken = channel.parse(input, self).map((parsed, i) => {
+      const event = tidied(parsed);
+      let named: Promise<MessengerEvent> | undefined;
+      const name = async () => {
+        const input_ = await channel.complete?.(input, signal);
+        return input_ === undefined ? event : tidied(channel.parse(input_, self)[i] ?? parsed);
+      };
+      return this.#places.run(`${id}\n${event.thread}`, async () => {
+        signal.throwIfAborted();
+        await this.#judge(id, definition, { event, whole: () => (named ??= name()) });
+      });
+    });
+    for (const end of await Promise.allSettled(taken)) if (end.status === "rejected") throw end.reason;
+  }
+
+  /** What a rule of the app cannot judge is not stored, and comes again; if it never can, that is a refusal. */
+  async #judge(id: string, definition: MessengerDefinition, told: Told): Promise<void> {
+    const { event } = told;
+    const key = `${id}\n${event.keys.join("\n")}`;
+    try {
+      await this.#handle(id, definition, told);
+      this.#failing.delete(key);
+    } catch (thrown) {
+      if (!isOfRule(thrown)) throw thrown;
+      const now = this.#deps.host.clock.now();
+      const since = this.#failing.get(key) ?? now;
+      if (this.#failing.size >= MAX_FAILING) this.#failing.clear();
+      this.#failing.set(key, since);
+      if (event.kind !== "message" || now - since < JUDGED_MS) throw thrown;
+      this.#failing.delete(key);
+      this.#refuse(id, definition, event, "not judged", NOT_JUDGED);
+    }
   }
 
   #selfOf(id: string, channel: Channel): Promise<Self> {
@@ -144,10 +224,19 @@ export class Front {
       read: () => (host.blank ? undefined : readCell(host, cell)),
       write: (value: string) => host.tx(() => writeCell(host, cell, value), "commit"),
     };
+    // Whoever reads goes on: what could not be stored comes again.
+    const accept = async (input: unknown): Promise<void> => {
+      try {
+        await this.take(id, input);
+      } catch (thrown) {
+        if (!signal.aborted) this.#report(thrown);
+        throw thrown;
+      }
+    };
     for (let pause = FIRST_PAUSE_MS; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       const began = host.clock.now();
       try {
-        return await channel.listen?.((input) => this.take(id, input), cursor, signal);
+        return await channel.listen?.(accept, cursor, signal);
       } catch (thrown) {
         if (signal.aborted) return;
         const isConflict = thrown instanceof ChannelError && thrown.kind === "conflict";
@@ -162,6 +251,15 @@ export class Front {
     }
   }
 
+  #report(thrown: unknown): void {
+    const now = this.#deps.host.clock.now();
+    const words = errorText(thrown);
+    if (now - (this.#reported.get(words) ?? Number.NEGATIVE_INFINITY) < REPORTED_MS) return;
+    if (this.#reported.size >= MAX_REPORTED) this.#reported.clear();
+    this.#reported.set(words, now);
+    this.#deps.failed(thrown);
+  }
+
   #claim({ account }: Channel): boolean {
     const { env } = this.#deps.host;
     if (account === undefined) return true;
@@ -173,43 +271,48 @@ export class Front {
     return true;
   }
 
-  async #handle(id: string, definition: MessengerDefinition, event: MessengerEvent): Promise<void> {
+  async #handle(id: string, definition: MessengerDefinition, told: Told): Promise<void> {
     const { host } = this.#deps;
+    const { event } = told;
     const { movedTo } = event;
     if (movedTo !== undefined) return host.tx(() => moveThread(host, id, event.thread, movedTo));
     if (event.author.isBot && definition.bots !== true) return;
     const known = host.blank ? undefined : readThread(host, id, event.thread);
     const { press } = event;
     if (press !== undefined && !isOwnButton(press.data) && definition.respondTo?.includes("action") === true) {
-      await this.#accept(id, definition, { ...event, text: `[button: ${press.data}]` }, known);
+      const saying = (one: MessengerEvent) => ({ ...one, text: `[button: ${press.data}]` });
+      await this.#accept(
+        id,
+        definition,
+        { event: saying(event), whole: async () => saying(await told.whole()) },
+        known,
+      );
       return this.#tell(definition, press, "");
     }
-    if (event.kind === "press") return void (await this.#press(id, definition, event, known));
+    if (event.kind === "press") return void (await this.#press(id, definition, told, press, known));
     // An answer in words; what answers no question is a message like any other.
     const words = event.text.replace(/^@\w+\s+/, "").trim();
     const answer = event.kind === "message" && TEXT_ANSWER.test(words) ? { id: "", data: words } : undefined;
-    if (answer !== undefined && (await this.#press(id, definition, { ...event, press: answer }, known))) return;
+    if (answer !== undefined && (await this.#press(id, definition, told, answer, known))) return;
     const isStop = event.kind === "message" && STOP.test(event.text);
     if (event.kind === "edit" || isStop) {
       // Of what was never answered here there is nothing to change or to stop, and nothing for who may not talk.
-      if (known !== undefined && (await this.#refusal(id, definition, event)) === undefined)
-        await this.#deps.ask(known.target, isStop ? "stop" : "edit", arrivalOf(id, definition, event, known));
+      if (known === undefined) return;
+      const judged = await this.#judged(id, definition, told);
+      if (judged.may)
+        await this.#deps.ask(known.target, isStop ? "stop" : "edit", arrivalOf(id, definition, judged.event, known));
       return;
     }
-    if (responds(definition, event, known) || this.#isPiece(id, event))
-      await this.#accept(id, definition, event, known);
+    if (responds(definition, event, known) || this.#isPiece(id, event)) await this.#accept(id, definition, told, known);
   }
 
-  async #accept(
-    id: string,
-    definition: MessengerDefinition,
-    event: MessengerEvent,
-    known: ThreadRow | undefined,
-  ): Promise<void> {
+  async #accept(id: string, definition: MessengerDefinition, told: Told, known: ThreadRow | undefined): Promise<void> {
+    const { host } = this.#deps;
+    if (!host.blank && findInbound(host, id, told.event.keys)?.kind === "refused") return;
+    const { may, event } = await this.#judged(id, definition, told);
+    if (!may) return this.#refuse(id, definition, event, "not allowed");
     const author = `${definition.channel.provider}:${event.author.id}`;
-    const refusal =
-      (await this.#refusal(id, definition, event)) ?? (this.#isTooMuch(definition, author) ? "rate" : undefined);
-    if (refusal !== undefined) return this.#refuse(id, definition, event, refusal);
+    if (this.#isTooMuch(definition, author)) return this.#refuse(id, definition, event, "rate", TOO_MUCH);
     const isMore = this.#isPiece(id, event);
     // From now on, so that those that come at once are counted too; what is known already counts for nothing.
     const at = isMore ? undefined : this.#count(author);
@@ -218,7 +321,7 @@ export class Front {
       throw thrown;
     });
     if (!taken.accepted) this.#uncount(author, at);
-    if (taken.refused !== undefined) this.#tellOnce(id, event, taken.refused, "refused");
+    if (taken.refused !== undefined) this.#tellOnce(id, event, taken.refused, taken.refused);
   }
 
   async #store(
@@ -228,9 +331,21 @@ export class Front {
     known: ThreadRow | undefined,
     isMore: boolean,
   ): Promise<Taken> {
-    const thread = await this.#threadOf(id, definition, event, known);
+    const row = known ?? (await this.#newThread(id, definition, event));
+    const { target } = row;
+    const arrival = arrivalOf(id, definition, event, row);
+    const isNew = known === undefined && target.kind === "child" && !this.#deps.hasChild(target.className, target.name);
+    if (isNew) {
+      // It is asked before anything is stored: no child is made for whom it does not take.
+      const refused = (await this.#deps.ask(target, "may", arrival)) as string | undefined;
+      if (refused !== undefined) {
+        this.#refuse(id, definition, event, refused, refused);
+        return { accepted: false };
+      }
+    }
+    this.#note(id, definition, event, row, known);
     if (event.group !== undefined && !isMore) this.#begin(id, event);
-    return (await this.#deps.ask(thread.target, "accept", arrivalOf(id, definition, event, thread))) as Taken;
+    return (await this.#deps.ask(target, "accept", isNew ? { ...arrival, judged: true } : arrival)) as Taken;
   }
 
   /** Of a gallery only one piece has the words: the others are meant by them. */
@@ -249,44 +364,54 @@ export class Front {
   async #press(
     id: string,
     definition: MessengerDefinition,
-    event: MessengerEvent,
+    told: Told,
+    press: Press | undefined,
     known: ThreadRow | undefined,
   ): Promise<boolean> {
-    const { press, thread } = event;
+    const { thread } = told.event;
     if (press === undefined) return false;
     const isWords = press.id === "";
-    let told = "This question is not open any more.";
-    if (known !== undefined && press.data === STOP_DATA) {
-      told =
-        ((await this.#deps.ask(known.target, "stop", arrivalOf(id, definition, event, known))) as Taken).told ?? "";
-    } else if (known !== undefined) {
-      const arrival = arrivalOf(id, definition, event, known);
+    let text = "This question is not open any more.";
+    if (known !== undefined) {
       const asked = { messenger: id, thread, data: press.data };
-      const question = (await this.#deps.ask(known.target, "question", asked)) as
-        | Parameters<NonNullable<MessengerDefinition["approvers"]>>[1]
-        | undefined;
+      const isStop = press.data === STOP_DATA;
+      const question = isStop
+        ? undefined
+        : ((await this.#deps.ask(known.target, "question", asked)) as QuestionInfo | undefined);
       if (question === undefined && isWords) return false;
-      const subject = `${definition.channel.provider}:${event.author.id}`;
-      const isAllowed = (await this.#refusal(id, definition, event)) === undefined;
-      const may =
-        question !== undefined &&
-        isAllowed &&
-        (definition.approvers === undefined
-          ? event.dm && question.askedBy === subject
-          : yesOrNo(await definition.approvers(event, question), "approvers()"));
+      const { may: mayTalk, event } = await this.#judged(id, definition, told);
+      const arrival = arrivalOf(id, definition, { ...event, press }, known);
+      if (isStop) {
+        // Who may not talk is answered as where there is nothing to stop.
+        const taken = mayTalk ? ((await this.#deps.ask(known.target, "stop", arrival)) as Taken) : undefined;
+        this.#tell(definition, press, taken === undefined ? NOTHING_TO_STOP : (taken.told ?? ""));
+        return true;
+      }
+      const may = mayTalk && question !== undefined && (await this.#mayAnswer(id, definition, event, question));
       const taken = (await this.#deps.ask(known.target, "press", { arrival, may })) as Taken;
-      told = taken.told ?? told;
+      text = taken.told ?? text;
       if (isWords && taken.refused !== undefined) {
-        this.#tellOnce(id, event, told, `answer:${thread}:${told}`);
+        this.#tellOnce(id, event, text, `answer:${thread}:${text}`);
         return true;
       }
     } else if (isWords) return false;
     if (isWords) {
-      this.#deps.notice(id, { thread, dm: event.dm }, told, `answer:${messageKey(event)}`);
+      this.#deps.notice(id, { thread, dm: told.event.dm }, text, `answer:${messageKey(told.event)}`);
       return true;
     }
-    this.#tell(definition, press, told);
+    this.#tell(definition, press, text);
     return true;
+  }
+
+  async #mayAnswer(
+    id: string,
+    { approvers, channel }: MessengerDefinition,
+    event: MessengerEvent,
+    question: QuestionInfo,
+  ): Promise<boolean> {
+    if (approvers === undefined) return event.dm && question.askedBy === `${channel.provider}:${event.author.id}`;
+    const name = `approvers() of "${id}"`;
+    return yesOrNo(await inTime(this.#deps.host.clock, name, () => approvers(event, question)), name);
   }
 
   /** The press is stored. Nobody waits until whoever pressed was told, and that nobody could be told is no reason to have it again. */
@@ -298,18 +423,32 @@ export class Front {
     if (telling !== undefined) void this.#deps.host.keepAwake(telling);
   }
 
-  async #refusal(id: string, { allow }: MessengerDefinition, event: MessengerEvent): Promise<string | undefined> {
-    if (allow !== undefined) {
-      const { author } = event;
-      const may =
-        typeof allow === "function" ? yesOrNo(await allow(event), `allow() of "${id}"`) : allow.includes(author.id);
-      if (!may) return "not allowed";
-    }
-    return undefined;
+  /** Whether somebody may talk. Of those whom a list does not name, nothing is asked of the network. */
+  async #judged(
+    id: string,
+    { allow }: MessengerDefinition,
+    { event, whole }: Told,
+  ): Promise<{ readonly may: boolean; readonly event: MessengerEvent }> {
+    if (typeof allow === "object" && !allow.includes(event.author.id)) return { may: false, event };
+    const named = await whole();
+    if (typeof allow !== "function") return { may: true, event: named };
+    const name = `allow() of "${id}"`;
+    const may = yesOrNo(await inTime(this.#deps.host.clock, name, () => allow(named)), name);
+    return { may, event: named };
+  }
+
+  /** What has waited is judged again, as things are now. @returns why not */
+  async again(id: string, event: MessengerEvent): Promise<string | undefined> {
+    const definition = this.#messengers[id];
+    if (definition === undefined) return `There is no messenger "${id}" any more.`;
+    const { may } = await this.#judged(id, definition, { event, whole: () => Promise.resolve(event) });
+    if (may) return undefined;
+    this.#sayRefused(id, definition, event, "not allowed");
+    return "not allowed";
   }
 
   /** That it came is stored, so that it is known when it comes again; no turn, and no child for strangers. */
-  #refuse(id: string, { refusedText, channel }: MessengerDefinition, event: MessengerEvent, reason: string): void {
+  #refuse(id: string, definition: MessengerDefinition, event: MessengerEvent, reason: string, text?: string): void {
     const { host } = this.#deps;
     if (findInbound(host, id, event.keys) !== undefined) return;
     const at = host.clock.now();
@@ -317,9 +456,19 @@ export class Front {
       insertInbound(host, id, event.keys, { kind: "refused", turnId: null, at });
       if (++this.#refused % TRIM_EVERY === 1) trimInbound(host, at - KEPT_MS);
     });
+    this.#sayRefused(id, definition, event, reason, text);
+  }
+
+  #sayRefused(
+    id: string,
+    { refusedText = DEFAULT_REFUSED, channel }: MessengerDefinition,
+    event: MessengerEvent,
+    reason: string,
+    text = refusedText,
+  ): void {
     const by = `${channel.provider}:${event.author.id}`;
-    host.emit("messenger:refused", { messenger: id, thread: event.thread, by, reason });
-    this.#tellOnce(id, event, reason === "rate" ? TOO_MUCH : (refusedText ?? DEFAULT_REFUSED), reason);
+    this.#deps.host.emit("messenger:refused", { messenger: id, thread: event.thread, by, reason });
+    this.#tellOnce(id, event, text, reason);
   }
 
   #tellOnce(id: string, event: MessengerEvent, text: string, reason: string): void {
@@ -359,33 +508,41 @@ export class Front {
     if (one >= 0) this.#said.set(author, recent.toSpliced(one, 1));
   }
 
-  async #threadOf(
+  /** What a place will be, once something there is taken. */
+  async #newThread(id: string, { conversation = "thread" }: MessengerDefinition, event: MessengerEvent) {
+    const name = await nameOfThread(id, event.thread);
+    const target = ofRule(() => this.#target(conversation, event, name));
+    return { target, subscribed: false, dm: event.dm } satisfies ThreadRow;
+  }
+
+  /** Stores what is now known of a place, with its child. */
+  #note(
     id: string,
-    definition: MessengerDefinition,
-    event: MessengerEvent,
+    { subscribeOnMention }: MessengerDefinition,
+    { thread, dm, title, mentioned }: MessengerEvent,
+    { target }: ThreadRow,
     known: ThreadRow | undefined,
-  ): Promise<ThreadRow> {
+  ): void {
     const { host } = this.#deps;
-    const { thread, dm, title } = event;
-    const subscribes = event.mentioned && definition.subscribeOnMention !== false;
-    const subscribed = known?.subscribed === true || subscribes;
-    if (known !== undefined && known.subscribed === subscribed) return known;
-    const name = await nameOfThread(id, thread);
-    return host.tx(() => {
-      const target = known?.target ?? this.#target(definition, event, name);
-      const row: ThreadRow = { target, subscribed, dm, ...(title !== undefined && { title }) };
-      writeThread(host, id, thread, row);
-      return row;
+    const subscribed = known?.subscribed === true || (mentioned && subscribeOnMention !== false);
+    if (known?.subscribed === subscribed) return;
+    host.tx(() => {
+      if (known === undefined && target.kind === "child") this.#deps.admit(target.className, target.name);
+      writeThread(host, id, thread, { target, subscribed, dm, ...(title !== undefined && { title }) });
     });
   }
 
-  #target({ conversation = "thread" }: MessengerDefinition, event: MessengerEvent, name: string): ThreadTarget {
+  #target(
+    conversation: NonNullable<MessengerDefinition["conversation"]>,
+    event: MessengerEvent,
+    name: string,
+  ): ThreadTarget {
     if (conversation === "self") return { kind: "self", bound: false };
     if (conversation === "session") return { kind: "self", session: name, bound: true };
-    if (conversation === "thread") return { kind: "child", className: this.#deps.admit(undefined, name), name };
+    if (conversation === "thread") return { kind: "child", className: this.#deps.classOf(undefined), name };
     const said = conversation(event);
     if (said.target === "subagent")
-      return { kind: "child", className: this.#deps.admit(said.agentClass, said.name), name: said.name };
+      return { kind: "child", className: this.#deps.classOf(said.agentClass), name: said.name };
     if ((said.target as unknown) !== "self")
       throw new PerdureError("bad_config", 'conversation() must return a `target` of "self" or "subagent".');
     return { kind: "self", bound: false, ...(said.session !== undefined && { session: said.session }) };
@@ -425,7 +582,7 @@ function arrivalOf(
 ): Arrival {
   const { channel, coalesceMs = DEFAULT_COALESCE_MS, limits, channelSpeakerLabel } = definition;
   const files = fileTermsOf(definition);
-  const label = event.dm ? "" : (channelSpeakerLabel?.(event.author) ?? `${event.author.name}: `);
+  const label = event.dm ? "" : ofRule(() => channelSpeakerLabel?.(event.author) ?? `${event.author.name}: `);
   return {
     ...{ messenger, provider: channel.provider, label, coalesceMs, maxWaiting: limits?.waiting ?? DEFAULT_WAITING },
     event: event.kind === "message" ? { ...event, keys: [...new Set([...event.keys, messageKey(event)])] } : event,

@@ -1,4 +1,5 @@
 import { PerdureError } from "../base/error.ts";
+import { InOrder } from "../base/in-order.ts";
 import type { AgentHost, AgentPath, HostedAgentClass } from "../port.ts";
 import {
   deleteDelivery,
@@ -6,6 +7,7 @@ import {
   type DeliveryKind,
   type DeliveryRow,
   type DeliveryState,
+  hasHeldMessage,
   listDeliveryRows,
   partsOf,
   readDelivery,
@@ -22,17 +24,22 @@ import { Front } from "./front.ts";
 import { runState, type StateOp } from "./kept-state.ts";
 import { fileOf, type FileSources, type PartFile } from "./answer-files.ts";
 import { FileIntake } from "./file-intake.ts";
-import { type Arrival, type Asked, type MessengerContext, Reception, type ReceptionAgent } from "./reception.ts";
+import type { Arrival, MessengerContext } from "./arrival.ts";
+import { type Asked, Reception, type ReceptionAgent } from "./reception.ts";
 import { type FetchResult, Speaker, type SpeakCall, type SpeakResult } from "./speaker.ts";
+import { inTime } from "./rule.ts";
 import { readThread, type ThreadTarget } from "./thread.ts";
 
 /** What messengers ask of the agent that they are part of. */
-export interface MessengerAgent extends Omit<ReceptionAgent, "renders"> {
+export interface MessengerAgent extends Omit<ReceptionAgent, "renders" | "again"> {
   readonly host: AgentHost;
   /** What `getMessengers()` says. Asked at the start of a root agent. */
   messengers(): Messengers | Promise<Messengers>;
-  /** Notes that there is a child, in the transaction under way. @returns the name of its class */
-  admit(agentClass: HostedAgentClass | undefined, name: string): string;
+  /** The name of a class of children. Default: this agent's own. @throws PerdureError `unknown_agent` */
+  classOf(agentClass: HostedAgentClass | undefined): string;
+  hasChild(className: string, name: string): boolean;
+  /** Notes that there is a child, in the transaction under way. */
+  admit(className: string, name: string): void;
   /** Where files of messages are kept. */
   media(): MediaMover;
   /** A file of the workspace; undefined: there is none. */
@@ -91,6 +98,8 @@ export interface NoticeOptions {
 }
 
 const DEFAULT_LIMIT = 100;
+/** When what waited could not be judged, until that is tried again. */
+const AGAIN_MS = 30_000;
 
 /*
  * What comes:   channel ─► front (verifies, knows who it is) ─► reception (stores it with its turn: `accept`)
@@ -105,8 +114,13 @@ export class AgentMessengers implements Work {
   readonly #intake: FileIntake;
   readonly #terms = new Map<string, DeliveryTerms>();
   #defined: Messengers = {};
+  #defining: Promise<void> | undefined;
   #front: Front | undefined;
   #speaker: Speaker | undefined;
+  readonly #releasing = new InOrder();
+  #releases = 0;
+  /** What could not be judged is judged again then. */
+  #releaseAt: number | null = null;
 
   constructor(agent: MessengerAgent) {
     this.#agent = agent;
@@ -114,7 +128,8 @@ export class AgentMessengers implements Work {
     this.#reception = new Reception({
       chat: agent.chat,
       renders: (messenger) => agent.renderer(messenger) !== undefined,
-      authorize: (...asked) => agent.authorize(...asked),
+      authorize: (...asked) => inTime(host.clock, "authorize()", () => agent.authorize(...asked)),
+      again: async (...asked) => (await this.#atRoot("again", asked)) as string | undefined,
     });
     const work = {
       changed: () => agent.changed(),
@@ -141,12 +156,18 @@ export class AgentMessengers implements Work {
     return this.#agent.host.path.length === 1;
   }
 
-  /** Reads the definitions and begins to listen; carries on what was left to deliver. @throws PerdureError `bad_config` */
+  /** Reads the definitions, once; a child has those of its root. @throws PerdureError `bad_config` */
+  define(): Promise<void> {
+    this.#defining ??= (async () => {
+      if (this.#isRoot) this.#defined = defineMessengers(await this.#agent.messengers());
+    })();
+    return this.#defining;
+  }
+
+  /** Begins to listen; carries on what was left to deliver. @throws PerdureError `bad_config` */
   async started(declares: boolean): Promise<void> {
-    if (declares && this.#isRoot) {
-      this.#defined = defineMessengers(await this.#agent.messengers());
-      if (Object.keys(this.#defined).length > 0) this.#open();
-    }
+    if (declares) await this.define();
+    if (Object.keys(this.#defined).length > 0) this.#open();
     this.look();
   }
 
@@ -160,7 +181,9 @@ export class AgentMessengers implements Work {
       {
         host,
         ask: (target, op, payload) => this.#ask(target, op, payload),
-        admit: (agentClass, name) => this.#agent.admit(agentClass, name),
+        classOf: (agentClass) => this.#agent.classOf(agentClass),
+        hasChild: (className, name) => this.#agent.hasChild(className, name),
+        admit: (className, name) => this.#agent.admit(className, name),
         notice: (messenger, place, text, key) => {
           this.#reception.notice({ messenger, place, text, key, kind: "notice", informModel: false });
           this.#look();
@@ -183,7 +206,7 @@ export class AgentMessengers implements Work {
         const className = host.classNameOf(agentClass);
         const path: AgentPath = [...host.path, { className, name }];
         return async (op) => {
-          host.tx(() => this.#agent.admit(agentClass, name));
+          host.tx(() => this.#agent.admit(className, name));
           return host.call(path, STATE_CALL, [messenger, op] satisfies [string, StateOp]);
         };
       },
@@ -195,17 +218,25 @@ export class AgentMessengers implements Work {
   next(): number | null {
     // Nobody wakes an agent that reads by itself: it wants to go on as soon as the host does.
     if (this.#agent.stopped() && this.#front?.listens === true) return this.#agent.host.clock.now();
-    const times = [this.#courier.next(), this.#intake.next()].filter((at) => at !== null);
+    const times = [this.#courier.next(), this.#intake.next(), this.#releaseDue()].filter((at) => at !== null);
     return times.length === 0 ? null : Math.min(...times);
   }
 
   active(): boolean {
-    return this.#courier.active() || this.#intake.active();
+    return this.#courier.active() || this.#intake.active() || this.#releases > 0;
+  }
+
+  /** What can be said, or judged again, must be so in the next life too. */
+  #releaseDue(): number | null {
+    if (this.#releases > 0 || !this.#reception.mayRelease) return null;
+    return this.#releaseAt ?? this.#agent.host.clock.now();
   }
 
   runDue(): void {
     this.#courier.runDue();
     this.#intake.runDue();
+    const due = this.#releaseDue();
+    if (due !== null && due <= this.#agent.host.clock.now()) this.#release();
   }
 
   halt(reason: unknown): void {
@@ -222,8 +253,32 @@ export class AgentMessengers implements Work {
 
   /** A turn has ended, or something was said that is to be delivered. */
   look(): void {
-    this.#agent.alone(() => this.#reception.release());
+    this.#release();
     if (hasDeliveries(this.#agent.host)) this.#look();
+  }
+
+  /** One after the other, in the order in which it was said. Where it cannot be judged now, it waits on. */
+  #release(): void {
+    const agent = this.#agent;
+    const { host } = agent;
+    if (host.blank || !hasHeldMessage(host)) return;
+    this.#releaseAt = null;
+    this.#releases++;
+    const releasing = this.#releasing.run(async () => {
+      if (!agent.stopped()) await this.#reception.release();
+    });
+    const released = releasing
+      .finally(() => this.#releases--)
+      .then(
+        () => this.#look(),
+        (thrown: unknown) => {
+          if (agent.stopped()) return;
+          agent.failed(thrown);
+          this.#releaseAt = host.clock.now() + AGAIN_MS;
+          agent.changed();
+        },
+      );
+    agent.alone(() => void host.keepAwake(released));
   }
 
   #look(): void {
@@ -263,9 +318,13 @@ export class AgentMessengers implements Work {
         const definition = this.#defined[payload as string];
         return definition && termsOf(definition);
       }
+      case "again":
+        return this.#front?.again(...(payload as Parameters<Front["again"]>));
+      case "may":
+        return this.#reception.may(payload as Arrival);
       case "accept": {
         const taken = await this.#reception.accept(payload as Arrival);
-        this.#look();
+        this.look();
         return taken;
       }
       case "edit":
@@ -292,6 +351,11 @@ export class AgentMessengers implements Work {
 
   // What apps ask for
 
+  /** Whether the root of this agent has a messenger of that name. */
+  async has(messenger: string): Promise<boolean> {
+    return (await this.#agent.alone(() => this.#termsOf(messenger))) !== undefined;
+  }
+
   context(turnId: string | undefined): MessengerContext | undefined {
     return this.#reception.context(turnId);
   }
@@ -317,7 +381,7 @@ export class AgentMessengers implements Work {
     const known = host.blank || isHere ? undefined : readThread(host, channel, thread);
     const dm = options.dm ?? known?.dm ?? (isHere ? (JSON.parse(here.place) as Place).dm : true);
     const place: Place = { thread, dm };
-    if ((await this.#termsOf(channel)) === undefined)
+    if (!(await this.has(channel)))
       throw new PerdureError(
         "not_found",
         `There is no messenger "${channel}". getMessengers() names those that there are.`,

@@ -1,7 +1,7 @@
 import type { Identity } from "../base/identity.ts";
 import { newId } from "../base/id.ts";
 import { isRecord, tryParseJson } from "../base/json.ts";
-import type { Part, UIMessage } from "../message/types.ts";
+import type { UIMessage } from "../message/types.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import {
   boundKey,
@@ -26,17 +26,33 @@ import { accept, persist } from "../turn/intake/accept.ts";
 import { isWaiting } from "../turn/intake/inbox.ts";
 import { judgeAnswer } from "../turn/intake/judge-answer.ts";
 import { answerTool } from "../turn/intake/tool-answers.ts";
+import {
+  type Arrival,
+  type MessengerContext,
+  waitOf,
+  partsOf,
+  wantedIn,
+  filesJson,
+  isWords,
+  subjectOf,
+  messengerContextOf,
+  identityOf,
+  contextOf,
+} from "./arrival.ts";
 import { endText, filesAt, partialText } from "./answer-text.ts";
-import { type Author, type Button, type FileRef, type MessengerEvent, messageKey, type Place } from "./channel.ts";
+import { type Button, type MessengerEvent, messageKey, type Place } from "./channel.ts";
 import type { DeliveryTerms, Said } from "./courier.ts";
 import type { QuestionInfo } from "./define.ts";
-import { fileMark, type FileTerms, galleryKey, HELD_MS, wantedOf, type WantedFiles, whyLeft } from "./file-intake.ts";
+import { aboutOf, codeOf, decisionOf, questionText } from "./question.ts";
+import { galleryKey, HELD_MS, wantedOf, whyLeft } from "./file-intake.ts";
 
 /** What is asked of the agent that holds the conversation. */
 export interface ReceptionAgent {
   readonly chat: () => Conversations;
   /** Whether the app says how things that are attached to answers look at a messenger. */
   renders(messenger: string): boolean;
+  /** Whether the messenger's own rules let somebody say something that has waited; a text says why not, and they were told. */
+  again(messenger: string, event: MessengerEvent): Promise<string | undefined>;
   /** Whether somebody there may do this; a text says why not. */
   authorize(
     identity: Identity,
@@ -47,22 +63,6 @@ export interface ReceptionAgent {
 
 /** What people at a messenger ask for; each is an act like any other. */
 type ReceptionAct = "chat.submit" | "chat.cancel" | "tool.approve";
-
-/** Where something came from, and what its messenger wants. Plain data: it may come from the root. */
-export interface Arrival {
-  readonly messenger: string;
-  readonly provider: string;
-  readonly event: MessengerEvent;
-  /** The session that it is for. Default: the current one. */
-  readonly session?: string;
-  /** The conversation belongs to this place: what the agent says in it by itself goes there as well. */
-  readonly bound: boolean;
-  readonly label: string;
-  readonly coalesceMs: number;
-  readonly maxWaiting: number;
-  /** What of its files is read. Default: nothing. */
-  readonly files?: FileTerms;
-}
 
 /** What somebody answers: the data of a button, or words. */
 export interface Asked {
@@ -82,25 +82,8 @@ export interface Taken {
   readonly told?: string;
 }
 
-/** What `getMessengerContext()` gives: who said what where. */
-export interface MessengerContext {
-  /** The name that the app gave to the messenger. */
-  readonly messenger: string;
-  readonly provider: string;
-  readonly thread: string;
-  readonly dm: boolean;
-  /** What people call the place. */
-  readonly title?: string;
-  readonly author: Author;
-  readonly messageId: string;
-  /** As in `telegram:7`: whose data the message is. */
-  readonly subject: string;
-  /** What was sent with it, by the names that the network knows it by. */
-  readonly files?: readonly FileRef[];
-}
-
-const MAX_SHOWN_INPUT = 600;
-const TURNING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+/** What is told to who presses a stop button where nothing of theirs runs. */
+export const NOTHING_TO_STOP = "There is nothing of yours to stop.";
 /** What the button holds that stops an answer. */
 export const STOP_DATA = "s1";
 /** Whether a button is one of ours. */
@@ -108,12 +91,7 @@ export const isOwnButton = (data: string): boolean => data === STOP_DATA || OWN_
 const OWN_BUTTON = /^p1([yn])([0-9a-z]+)\.([0-9a-f]+)$/;
 /** An answer to a question where there are no buttons. */
 export const TEXT_ANSWER = /^(yes|no)\s+([0-9a-z]{4})[.!]?$/i;
-/** Letters and digits that nobody takes for each other. */
-const CODE_SIGNS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
-const CODE_LENGTH = 4;
-/** The galleries of a network come in pieces, all within a second. */
-const GATHER_MS = 1_000;
-
+const HOUR_MS = 60 * 60_000;
 /**
  * Where a conversation is held: stores what came from a messenger in one commit with its effects, and knows what to show there.
  * Once it resolves, the network may be told.
@@ -126,6 +104,12 @@ export class Reception {
     this.#agent = agent;
   }
 
+  /** Whether somebody may say something here; a text says why not. Stores nothing: there may be no need for this agent. */
+  may(arrival: Arrival): Promise<string | undefined> {
+    const session = arrival.session ?? this.#agent.chat().transcripts.current;
+    return this.#agent.authorize(identityOf(arrival), "chat.submit", { session });
+  }
+
   /** Takes a message: its name, its turn and its delivery are one commit. */
   async accept(arrival: Arrival): Promise<Taken> {
     const { messenger, event } = arrival;
@@ -136,7 +120,7 @@ export class Reception {
     const session = arrival.session ?? chat.transcripts.current;
     const identity = identityOf(arrival);
     const refused =
-      (await this.#agent.authorize(identity, "chat.submit", { session })) ??
+      (arrival.judged === true ? undefined : await this.may(arrival)) ??
       (this.#waitingOf(arrival, identity.id) >= arrival.maxWaiting ? "Too much waits already." : undefined);
     // Somebody else may have brought it meanwhile.
     if (isKnown()) return { accepted: false };
@@ -159,22 +143,60 @@ export class Reception {
     });
   }
 
-  /** What waited for the answer to a question is said now, in its order, once what follows from that answer is over. */
-  release(): void {
+  /**
+   * What waited for the answer to a question is said now, in its order, once what follows from that answer is over, and by who may
+   * still say it. @throws what hinders judging: it waits on
+   */
+  async release(): Promise<void> {
     const chat = this.#agent.chat();
     const { host } = chat;
-    for (const { seq, session, body } of host.blank ? [] : heldMessages(host)) {
-      const arrival = tryParseJson(body ?? "") as Arrival;
-      const goesOn = openTurns(host).some(
-        (turn) => turn.session === session && (turn.status === "held" || turn.continuation === 1),
-      );
-      if (goesOn || this.#mustWait(arrival, session)) continue;
+    for (const { seq } of host.blank ? [] : heldMessages(host)) {
+      const before = this.#releasable(seq);
+      if (before === undefined) continue;
+      const { messenger } = before.arrival;
+      const reason = await this.may(before.arrival);
+      const refused = reason ?? (await this.#agent.again(messenger, before.arrival.event));
+      // Meanwhile it may have been taken back, or changed, or something is asked again.
+      const now = this.#releasable(seq);
+      if (now === undefined) continue;
+      const { arrival, session } = now;
       chat.commit(() => {
         dropHeldMessage(host, seq);
-        forgetInbound(host, arrival.messenger, arrival.event.keys);
-        return this.#join(arrival, session) ?? this.#ask(arrival, session, identityOf(arrival));
+        forgetInbound(host, messenger, arrival.event.keys);
+        if (refused === undefined)
+          return this.#join(arrival, session) ?? this.#ask(arrival, session, identityOf(arrival));
+        const at = host.clock.now();
+        return insertInbound(host, messenger, arrival.event.keys, { kind: "refused", turnId: null, at });
       });
+      if (reason !== undefined) this.#tellRefused(arrival, reason);
     }
+  }
+
+  /** Whether something that waited can be said, or judged again. */
+  get mayRelease(): boolean {
+    const { host } = this.#agent.chat();
+    return !host.blank && heldMessages(host).some(({ seq }) => this.#releasable(seq) !== undefined);
+  }
+
+  #releasable(seq: number): { readonly arrival: Arrival; readonly session: string } | undefined {
+    const { host } = this.#agent.chat();
+    const row = heldMessages(host).find((one) => one.seq === seq);
+    const arrival = tryParseJson(row?.body ?? "");
+    if (row === undefined || !isRecord(arrival)) return undefined;
+    const found = { arrival: arrival as unknown as Arrival, session: row.session };
+    const goesOn = openTurns(host).some(
+      (turn) => turn.session === row.session && (turn.status === "held" || turn.continuation === 1),
+    );
+    return goesOn || this.#isAsking(found.arrival, row.session) ? undefined : found;
+  }
+
+  #tellRefused(arrival: Arrival, reason: string): void {
+    const { host } = this.#agent.chat();
+    const { messenger, event } = arrival;
+    const { thread, dm, author } = event;
+    host.emit("messenger:refused", { messenger, thread, by: subjectOf(arrival), reason });
+    const key = `${reason}:${author.id}:${Math.floor(host.clock.now() / HOUR_MS)}`;
+    this.notice({ messenger, place: { thread, dm }, text: reason, key, kind: "notice", informModel: false });
   }
 
   /** Where several talk, what others say does not end a question to one of them; who was asked may say something else instead. */
@@ -182,6 +204,16 @@ export class Reception {
     const { messenger, event } = arrival;
     const { host } = this.#agent.chat();
     if (event.dm) return false;
+    if (openQuestionsAt(host, messenger, event.thread).length > 0) return this.#isAsking(arrival, session);
+    // What waited is about to be said, and was said before.
+    const isHere = (row: DeliveryRow) =>
+      row.messenger === messenger && row.thread === event.thread && row.session === session;
+    return heldMessages(host).some(isHere);
+  }
+
+  #isAsking(arrival: Arrival, session: string): boolean {
+    const { messenger, event } = arrival;
+    const { host } = this.#agent.chat();
     const isOthers = (row: DeliveryRow) => {
       const asked = contextOf(row)?.subject;
       return asked !== undefined && asked !== subjectOf(arrival) && row.session === session && row.state !== "failed";
@@ -254,7 +286,7 @@ export class Reception {
         else chat.cancel(turnId);
       }
     });
-    const told = refused ?? (open.length === 0 ? "There is nothing of yours to stop." : "Stopped.");
+    const told = refused ?? (open.length === 0 ? NOTHING_TO_STOP : "Stopped.");
     return { accepted: true, told, ...(refused !== undefined && { refused }) };
   }
 
@@ -507,90 +539,4 @@ export class Reception {
     });
     return turn.id;
   }
-}
-
-/** What a question is called in an answer in words. It tells questions apart; who may answer is asked as for a button. */
-function codeOf({ secret }: DeliveryRow): string {
-  const sign = (_: unknown, i: number) =>
-    CODE_SIGNS[parseInt(secret?.slice(2 * i, 2 * i + 2) ?? "", 16) % CODE_SIGNS.length];
-  return Array.from({ length: CODE_LENGTH }, sign).join("");
-}
-
-function waitOf({ coalesceMs, event }: Arrival): number {
-  return event.group === undefined ? coalesceMs : Math.max(coalesceMs, GATHER_MS);
-}
-
-/** What was said, then a part for each file. */
-function partsOf({ event, label, files }: Arrival): Part[] {
-  const text = `${label}${event.text}`.trim();
-  const words: Part[] = text === "" ? [] : [{ type: "text", text }];
-  return [...words, ...event.files.map((file) => fileMark(file, whyLeft(file, files)))];
-}
-
-/** What of its files is fetched. @param length how many parts the message has, of which those of the files are the last */
-function wantedIn({ event, files }: Arrival, length: number): WantedFiles["wanted"] {
-  const from = length - event.files.length;
-  return event.files.flatMap((file, i) => (whyLeft(file, files) === undefined ? [{ part: from + i, file }] : []));
-}
-
-function filesJson({ files }: Arrival, readyAt: number, wanted: WantedFiles["wanted"]): string {
-  return JSON.stringify({
-    ...{ readyAt, wanted, maxBytes: files?.maxBytes ?? 0, tries: 0, nextAt: 0 },
-  } satisfies WantedFiles);
-}
-
-/** Something that was said, and no mark of a file. */
-function isWords(part: Part): boolean {
-  return part.type === "text" && !part.text.startsWith("[file: ");
-}
-
-function subjectOf({ provider, event }: Arrival): string {
-  return `${provider}:${event.author.id}`;
-}
-
-function messengerContextOf(arrival: Arrival): MessengerContext {
-  const { messenger, provider, event } = arrival;
-  const { thread, dm, title, author, messageId, files } = event;
-  return {
-    ...{ messenger, provider, thread, dm, author, messageId, subject: subjectOf(arrival) },
-    ...(title !== undefined && { title }),
-    ...(files.length > 0 && { files }),
-  };
-}
-
-function identityOf(arrival: Arrival): Identity {
-  return { id: subjectOf(arrival), name: arrival.event.author.name };
-}
-
-function contextOf({ context }: DeliveryRow): MessengerContext | undefined {
-  const value = tryParseJson(context ?? "");
-  return isRecord(value) && isRecord(value.author) ? (value as unknown as MessengerContext) : undefined;
-}
-
-type Call = NonNullable<ReturnType<typeof readToolCall>>;
-
-/** What is asked: of a call that asks in the middle of its work, what it asks about. */
-function aboutOf({ tool, input, parked }: Call): { readonly tool: string; readonly input: unknown } {
-  const inner = tryParseJson(parked ?? "");
-  if (isRecord(inner) && typeof inner.tool === "string") return { tool: inner.tool, input: inner.input };
-  return { tool, input: tryParseJson(input ?? "") };
-}
-
-function questionText(call: Call): string {
-  const { tool, input } = aboutOf(call);
-  const json = input === undefined ? "" : JSON.stringify(input, null, 2);
-  const more = json.length - MAX_SHOWN_INPUT;
-  const cut = more > 0 ? `${json.slice(0, MAX_SHOWN_INPUT)} … (${more} more characters are not shown)` : json;
-  // Signs that turn the direction of a text would have it read as another.
-  const shown = cut.replaceAll(TURNING, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
-  const words = call.summary ?? `May I call ${tool}?`;
-  return shown === "" ? words : `${words}\n\n\`\`\`json\n${shown.replaceAll("```", "'''")}\n\`\`\``;
-}
-
-function decisionOf({ status, approver, decidedAt }: Call): string {
-  const by = approver === null ? "" : ` by ${approver}`;
-  if (status === "denied") return `Rejected${by}`;
-  if (status === "expired") return "Expired: nobody answered in time";
-  if (status === "asked") return "Still open";
-  return decidedAt === null ? "No longer needed" : `Approved${by}`;
 }

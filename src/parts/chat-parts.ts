@@ -78,6 +78,8 @@ export class ChatParts implements TurnAgent {
   steps: StepSide | undefined;
   /** A turn is over, however it ended: for what is told elsewhere. Must not throw. */
   turnOver: (() => void) | undefined;
+  /** Why an answer cannot be delivered to a place that somebody names; undefined: it can. Set by the class that has messengers. */
+  whyNowhere: (place: unknown) => Promise<string | undefined> = () => Promise.resolve(undefined);
   #runs: ChildRuns | undefined;
   #media: MediaMover | undefined;
   #sessions: SessionManager | undefined;

@@ -1,4 +1,5 @@
 import type { Identity } from "../base/identity.ts";
+import { isRecord } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
 import type { Messengers } from "../messenger/define.ts";
 import type { AgentMessengers, MessengerAgent } from "../messenger/messengers.ts";
@@ -13,6 +14,7 @@ import { runFor } from "./current.ts";
 import type { AgentPart, OwnAgent, parts } from "./part.ts";
 import { judgeOf, type Judging } from "./authority.ts";
 import type { AgentParts } from "./agent-parts.ts";
+import { leafOf } from "../wire/agent-path.ts";
 import { type Route, type RouteTable, routeTable } from "../door/routes.ts";
 
 /** What an agent says of its messengers, and of who may do what. */
@@ -71,6 +73,10 @@ export class MessengerPart implements AgentPart {
     this.#chat = chat;
   }
 
+  get #declares(): boolean {
+    return this.#agent.getMessengers !== this.#base.getMessengers;
+  }
+
   get work(): Work | undefined {
     return this.loaded;
   }
@@ -81,7 +87,7 @@ export class MessengerPart implements AgentPart {
 
   started(): void | Promise<void> {
     const { host } = this.#own;
-    const declares = this.#agent.getMessengers !== this.#base.getMessengers;
+    const declares = this.#declares;
     if (!declares && host.path.length === 1) this.#checkChannels([]);
     if (declares || (!host.blank && hasAnyDelivery(host)))
       return this.load().then((messengers) => messengers.started(declares));
@@ -95,6 +101,18 @@ export class MessengerPart implements AgentPart {
     return (this.#loading ??= import("../messenger/messengers.ts").then(
       ({ AgentMessengers: Loaded }) => (this.loaded = new Loaded(this.#around())),
     ));
+  }
+
+  /** Why an answer cannot be delivered there; undefined: it can. */
+  async whyNowhere(place: unknown): Promise<string | undefined> {
+    const { channel, thread } = isRecord(place) ? place : {};
+    if (typeof channel !== "string" || typeof thread !== "string" || thread === "")
+      return "`deliverTo` must be { channel, thread }: the messenger's name, and the place there.";
+    const messengers = await this.load();
+    // Tasks are looked at before messengers are open.
+    if (this.#declares) await messengers.define();
+    if (await messengers.has(channel)) return undefined;
+    return `\`deliverTo\` names "${channel}", and there is no such messenger: getMessengers() names those that there are.`;
   }
 
   /** A turn has ended, which may have to be told somewhere. */
@@ -143,12 +161,10 @@ export class MessengerPart implements AgentPart {
         const refusal = await authorize(judge, caller, { act, on });
         return refusal?.message;
       },
-      admit: (agentClass, name) => {
-        const leaf = host.path.at(-1) ?? host.path[0];
-        const className = agentClass === undefined ? leaf.className : own.children.nameOf(agentClass);
-        own.children.admit({ className, name });
-        return className;
-      },
+      classOf: (agentClass) =>
+        agentClass === undefined ? leafOf(host.path).className : own.children.nameOf(agentClass),
+      hasChild: (className, name) => own.children.has(className, name),
+      admit: (className, name) => own.children.admit({ className, name }),
       changed: () => own.rearm(),
       stopped: () => own.draining,
       failed: (error) => void own.failed(error, { stage: "messenger" }),

@@ -150,7 +150,7 @@ export async function chat(
 
 /** See `Think.runTurn`. */
 export async function runTurn(
-  room: ChatRoom,
+  of: Accepting & { readonly room: ChatRoom },
   brought: StepParts["brought"],
   options: RunTurnOptions,
 ): Promise<SaveMessagesResult | SubmitResult> {
@@ -161,8 +161,9 @@ export async function runTurn(
     // JavaScript can leave it out.
     if ((options.input as TurnInput | undefined) === undefined)
       throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
-    return submit(room.chat, options.input, options);
+    return submit(of, options.input, options);
   }
+  const { room } = of;
   refuseInside(room.chat, "runTurn");
   const elsewhere = countElsewhere(room.chat.host);
   if (elsewhere !== undefined) await elsewhere;
@@ -173,12 +174,20 @@ export async function runTurn(
   return follow(room, brought, requestId, callback, options.signal);
 }
 
+/** An agent that accepts messages, and knows where answers can be delivered. */
+interface Accepting {
+  readonly chat: Conversations;
+  readonly whyNowhere: (place: unknown) => Promise<string | undefined>;
+}
+
 /** See `Think.submitMessages`. */
 export async function submit(
-  chat: Conversations,
+  { chat, whyNowhere }: Accepting,
   messages: MessageInput,
   options: SubmitOptions,
 ): Promise<SubmitResult> {
+  const why = options.deliverTo && (await whyNowhere(options.deliverTo));
+  if (why !== undefined) throw new PerdureError("bad_input", why);
   const session = sessionNamed(chat, options.session ?? sessionNow(chat));
   const elsewhere = countElsewhere(chat.host);
   if (elsewhere !== undefined) await elsewhere;

@@ -90,6 +90,11 @@ export class TasksPart implements AgentPart, TaskHooks {
       timeZone: () => this.as(() => this.#agent.getDefaultTimezone()),
       retry: this.#own.retry,
     });
+    for (const { id, action } of tasks.values()) {
+      const place = action.kind === "prompt" ? action.deliverTo : undefined;
+      const why = place && (await this.#chat.whyNowhere(place));
+      if (why !== undefined) throw new PerdureError("bad_config", `Scheduled task "${id}": ${why}`);
+    }
     if (tasks.size === 0 && this.#tasks === undefined && !this.#isStored()) return;
     this.#tasks ??= new Tasks(this.#own, this);
     this.#tasks.reconcile(tasks);

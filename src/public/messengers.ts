@@ -17,7 +17,7 @@ export type {
 } from "../messenger/define.ts";
 export type { Delivery, NoticeOptions } from "../messenger/messengers.ts";
 export type { ChannelContext, ChannelPolicy, Channels, RenderedAttachment } from "../turn/step/channels.ts";
-export type { MessengerContext } from "../messenger/reception.ts";
+export type { MessengerContext } from "../messenger/arrival.ts";
 export type { DeliveryKind, DeliveryState, DeliverTo } from "../store/delivery.ts";
 
 // What clients of networks keep, in a child of its own

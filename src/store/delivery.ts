@@ -310,6 +310,10 @@ export function heldMessages(db: Sql): DeliveryRow[] {
   return deliveries.select(db, "WHERE state = 'held' AND kind = 'answer' AND body IS NOT NULL ORDER BY seq");
 }
 
+export function hasHeldMessage(db: Sql): boolean {
+  return deliveries.has(db, "state = 'held' AND kind = 'answer' AND body IS NOT NULL");
+}
+
 /** It says something else now. */
 export function editHeldMessage(db: Sql, seq: number, body: string): void {
   deliveries.update(db, { body }, "seq = ?", seq);

@@ -78,3 +78,38 @@ test("the end of a detached run goes to the thread that asked for it, or to wher
   await kit.lives[0]?.runAgentTool(Helper, { input: "work", detached: { notify: true, deliverTo: ELSEWHERE } });
   await kit.until(() => expect(kit.texts("memory:9")).toEqual(["The helper is done."]));
 });
+
+test("a messenger that there is not is refused where somebody names it, before anything is stored", async () => {
+  const nowhere = { channel: "memroy", thread: "memory:9" } as const;
+  const words = '`deliverTo` names "memroy", and there is no such messenger';
+  class Helper extends Think {
+    override workspaceTools = false as const;
+  }
+  const kit = await openKit({ agents: { Helper } });
+  const [root] = kit.lives;
+  const detached = (deliverTo: object) =>
+    root?.runAgentTool(Helper, { input: "work", detached: { notify: true, deliverTo: deliverTo as never } });
+  await expect(root?.submitMessages("Write it.", { deliverTo: nowhere })).rejects.toThrow(words);
+  const submits = root?.runTurn({ mode: "submit", input: "Write it.", deliverTo: nowhere });
+  await expect(submits).rejects.toThrow(words);
+  await expect(detached(nowhere)).rejects.toThrow(words);
+  await expect(detached({ channel: "memory" })).rejects.toThrow("`deliverTo` must be { channel, thread }");
+  await expect(root?.submitMessages("x", { deliverTo: { ...nowhere, channel: "web" } })).rejects.toThrow('names "web"');
+  expect([root?.listSubmissions(), root?.messages, root?.listSubAgents(Helper)]).toEqual([[], [], []]);
+  // A child has the messengers of its root.
+  kit.network.says(DM, ADA, "hi");
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  await expect(kit.holder().submitMessages("Write it.", { deliverTo: nowhere })).rejects.toThrow(words);
+});
+
+test("an agent whose task names a messenger that there is not does not start, and says which task", async () => {
+  class Digest extends Think {
+    override workspaceTools = false as const;
+    override getScheduledTasks(): ScheduledTasks {
+      return { digest: { schedule: "every hour", prompt: "x", deliverTo: { channel: "memroy", thread: "memory:9" } } };
+    }
+  }
+  const kit = await openKit({ agents: { Digest } });
+  const words = 'Scheduled task "digest": `deliverTo` names "memroy"';
+  await expect(kit.host.getAgentByName(Digest, "main").listDeliveries()).rejects.toThrow(words);
+});

@@ -1,5 +1,6 @@
 import { backgroundClock, within } from "../../base/time.ts";
 import { isRecord } from "../../base/json.ts";
+import { ChannelError } from "../channel.ts";
 import { errorCodeOf, type SlackCall } from "./api.ts";
 
 /** Says what people are called: Slack tells only their ids. Who cannot be asked about in time has none. */
@@ -23,7 +24,8 @@ export function slackNames(call: SlackCall): SlackNames {
       return names.find((name): name is string => typeof name === "string" && name !== "");
     } catch (thrown) {
       if (errorCodeOf(thrown) === "missing_scope") may = false;
-      known.delete(id);
+      // What Slack refuses it refuses again.
+      if (!(thrown instanceof ChannelError && thrown.kind === "refused")) known.delete(id);
       return undefined;
     }
   };

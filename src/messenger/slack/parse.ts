@@ -15,6 +15,7 @@ const SAID = new Set([undefined, "file_share", "thread_broadcast", "me_message",
 
 /** What Slack tells of what people say. A mention comes as two events of one message, so it is named by the message. */
 export function parseSlack({ payload, names }: SlackInput, self: Self): readonly MessengerEvent[] {
+  if (!isOfTeam(payload, self)) return [];
   const event =
     payload.type === "event_callback" && isRecord(payload.event)
       ? told(payload.event, names, self)
@@ -24,6 +25,15 @@ export function parseSlack({ payload, names }: SlackInput, self: Self): readonly
           ? commanded(payload)
           : undefined;
   return event === undefined ? [] : [event];
+}
+
+/** One app may be in several workspaces, which share its secrets; the bot is in one, where its token counts. */
+function isOfTeam({ team_id: outer, context_team_id: context, team, authorizations }: Json, self: Self): boolean {
+  if (self.team === undefined) return true;
+  const granted: readonly unknown[] = Array.isArray(authorizations) ? authorizations : [];
+  const inner = [...granted, team].filter(isRecord).map(({ team_id: id, id: own }) => id ?? own);
+  const teams = [outer, context, ...inner].filter((one) => typeof one === "string");
+  return teams.length === 0 || teams.includes(self.team);
 }
 
 function told(event: Json, names: SlackInput["names"], self: Self): MessengerEvent | undefined {

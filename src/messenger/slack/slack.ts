@@ -5,7 +5,7 @@ import { type Channel, ChannelError, type Content, FILE_KEY, type Place, type Se
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
 import { errorCodeOf, type SlackCall, slackCall, slackServers } from "./api.ts";
 import { fetchFile, sendFile } from "./files.ts";
-import { type SlackNames, slackNames } from "./names.ts";
+import { slackNames } from "./names.ts";
 import { parseSlack, peopleIn, type SlackInput } from "./parse.ts";
 import { fallbackText, plainSections, render } from "./render.ts";
 import { isSigned } from "./signature.ts";
@@ -84,9 +84,13 @@ function slackChannel(options: SlackMessengerOptions): Channel {
     async self(signal) {
       const me = await call("auth.test", {}, signal);
       if (typeof me.user_id !== "string") throw new ChannelError("unknown", "Slack (auth.test): it gave no id.");
-      return { id: me.user_id, userName: String(me.user) };
+      // A token of a whole organization is for all of its workspaces.
+      const isOne = typeof me.team_id === "string" && me.is_enterprise_install !== true;
+      return { id: me.user_id, userName: String(me.user), ...(isOne && { team: String(me.team_id) }) };
     },
     parse: (input, self) => (isInput(input) ? parseSlack(input, self) : []),
+    complete: async (input, signal) =>
+      isInput(input) ? { ...input, names: await names(peopleIn(input.payload), signal) } : input,
     async create(place, content, key, signal): Promise<Sent> {
       const metadata = { event_type: METADATA, event_payload: { key } };
       // Previews would fetch what the model wrote.
@@ -118,7 +122,7 @@ function slackChannel(options: SlackMessengerOptions): Channel {
         readSockets(
           {
             call: slackCall(slackServers(appToken, apiUrl), appToken),
-            take: (envelope) => take(envelope, { accept, names, stopCommand, signal }),
+            take: (envelope) => take(envelope, accept, stopCommand),
             isOurs: (url) => isOurs(url, apiUrl),
             renewMs: RENEW_MS,
           },
@@ -128,7 +132,7 @@ function slackChannel(options: SlackMessengerOptions): Channel {
     ...(signingSecret !== undefined && {
       verify: async (request: Request, body: Uint8Array) =>
         (await isSigned(signingSecret, request, body)) ? undefined : new Response("Unauthorized", { status: 401 }),
-      read: (request: Request, body: Uint8Array) => read(request, body, names, stopCommand),
+      read: (request: Request, body: Uint8Array) => Promise.resolve().then(() => read(request, body, stopCommand)),
     }),
   };
 }
@@ -140,43 +144,36 @@ function isInput(input: unknown): input is SlackInput {
 /** Over a socket: what came is taken, and Slack is told what it may show for it. */
 async function take(
   { type, payload }: Envelope,
-  deps: {
-    readonly accept: (input: unknown) => Promise<void>;
-    readonly names: SlackNames;
-    readonly stopCommand: string;
-    readonly signal: AbortSignal;
-  },
+  accept: (input: unknown) => Promise<void>,
+  stopCommand: string,
 ): Promise<object | undefined> {
   const body = type === "slash_commands" ? { ...payload, type: "command" } : payload;
-  const answer = body.type === "command" ? commandAnswer(payload, deps.stopCommand) : undefined;
+  const answer = body.type === "command" ? commandAnswer(payload, stopCommand) : undefined;
   if (answer !== undefined) return answer;
-  await deps.accept({ payload: body, names: await deps.names(peopleIn(body), deps.signal) } satisfies SlackInput);
+  await accept(inputOf(body));
   return undefined;
 }
 
 /** Over HTTP: events are JSON; interactions and commands are forms. */
-async function read(
+function read(
   request: Request,
   body: Uint8Array,
-  names: SlackNames,
   stopCommand: string,
-): Promise<{ readonly input: SlackInput } | { readonly answer: Response }> {
+): { readonly input: SlackInput } | { readonly answer: Response } {
   const text = new TextDecoder().decode(body);
-  const named = async (payload: Record<string, unknown>) => {
-    const input: SlackInput = { payload, names: await names(peopleIn(payload), request.signal) };
-    return { input };
-  };
   if (request.headers.get("content-type")?.startsWith("application/x-www-form-urlencoded") === true) {
     const form = Object.fromEntries(new URLSearchParams(text));
-    if (form.payload === undefined) {
-      const answer = commandAnswer(form, stopCommand);
-      if (answer !== undefined) return { answer: Response.json(answer) };
-      return { input: { payload: { ...form, type: "command" }, names: {} } };
-    }
-    return named(recordOf(JSON.parse(form.payload)));
+    if (form.payload !== undefined) return { input: inputOf(recordOf(JSON.parse(form.payload))) };
+    const answer = commandAnswer(form, stopCommand);
+    return answer === undefined ? { input: inputOf({ ...form, type: "command" }) } : { answer: Response.json(answer) };
   }
   const payload = recordOf(JSON.parse(text));
-  return payload.type === "url_verification" ? { answer: new Response(String(payload.challenge)) } : named(payload);
+  const isAsked = payload.type === "url_verification";
+  return isAsked ? { answer: new Response(String(payload.challenge)) } : { input: inputOf(payload) };
+}
+
+function inputOf(payload: Record<string, unknown>): SlackInput {
+  return { payload, names: {} };
 }
 
 function recordOf(value: unknown): Record<string, unknown> {

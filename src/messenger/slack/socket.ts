@@ -13,7 +13,7 @@ export interface Envelope {
 interface SocketDeps {
   /** With the app's own token. */
   readonly call: SlackCall;
-  /** Takes what came. Once it resolves, Slack is told, with what it resolves with. */
+  /** Takes what came. Once it resolves, Slack is told, with what it resolves with; where it rejects, Slack brings it again. */
   readonly take: (envelope: Envelope) => Promise<object | undefined>;
   /** Whether Slack may send us there. */
   readonly isOurs: (url: URL) => boolean;
@@ -63,7 +63,8 @@ async function open({ call, take, isOurs }: SocketDeps, signal: AbortSignal): Pr
   const socket = new WebSocket(url);
   const hello = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
-  let queue = Promise.resolve();
+  /** Whoever is slow to be taken holds up nobody else. */
+  const underWay = new Set<Promise<void>>();
   const fail = (error: unknown) => {
     hello.reject(error);
     done.reject(error);
@@ -87,12 +88,17 @@ async function open({ call, take, isOurs }: SocketDeps, signal: AbortSignal): Pr
       const refusal = refusalOf(frame.reason);
       if (refusal === undefined) done.resolve();
       else fail(refusal);
-    } else queue = queue.then(() => handle(frame)).catch(fail);
+    } else {
+      const taking = handle(frame)
+        .catch(() => undefined)
+        .finally(() => underWay.delete(taking));
+      underWay.add(taking);
+    }
   });
   socket.addEventListener("error", () => fail(broken("it failed")));
   socket.addEventListener("close", ({ code }) => fail(broken(`it was closed, ${code}`)));
   const close = async (): Promise<void> => {
-    await queue;
+    await Promise.all(underWay);
     socket.close();
   };
   const over = new AbortController();

@@ -2,6 +2,7 @@ import { PerdureError } from "../../base/error.ts";
 import { sha256 } from "../../base/hash.ts";
 import { isRecord } from "../../base/json.ts";
 import { checkNumbers, type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { backgroundClock, sleep } from "../../base/time.ts";
 import { yesOrNo } from "../../base/yes-or-no.ts";
 import { type Channel, ChannelError, type Content, type Place, type Sent, type SentFile } from "../channel.ts";
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
@@ -46,6 +47,9 @@ const DIRECT_MS = 1_100;
 const GROUP_MS = 3_100;
 const PER_SECOND = 25;
 const POLL_SECONDS = 30;
+/** Until what could not be stored is asked for again. */
+const FIRST_AGAIN_MS = 500;
+const LONGEST_AGAIN_MS = 5_000;
 const MAX_TOLD = 200;
 /** What bots may send. */
 const FILE_BYTES = 50 * 1024 * 1024;
@@ -181,22 +185,23 @@ async function poll(
 ): Promise<void> {
   if (takesOver) await call("deleteWebhook", {}, signal);
   let offset: number | undefined;
+  let again = FIRST_AGAIN_MS;
   while (!signal.aborted) {
     const params = { timeout: POLL_SECONDS, allowed_updates: ALLOWED_UPDATES, ...(offset !== undefined && { offset }) };
     const updates = await call("getUpdates", params, signal);
     // After a silence the next number may be any.
     offset = undefined;
-    let failed: { readonly thrown: unknown } | undefined;
-    for (const update of Array.isArray(updates) ? (updates as unknown[]) : []) {
-      try {
-        await accept(update);
-        if (isRecord(update)) offset = Number(update.update_id) + 1;
-      } catch (thrown) {
-        // One that cannot be stored must not keep back what others say; it comes again, and they are known then.
-        failed ??= { thrown };
-      }
+    const list = Array.isArray(updates) ? (updates as unknown[]) : [];
+    const ends = await Promise.allSettled(list.map((update) => accept(update)));
+    if (ends.some(({ status }) => status === "rejected")) {
+      // Telegram forgets all that is before a number: those that cannot be stored come again with the others, which are known then.
+      await sleep(backgroundClock, again, signal).catch(() => undefined);
+      again = Math.min(again * 2, LONGEST_AGAIN_MS);
+      continue;
     }
-    if (failed !== undefined) throw failed.thrown;
+    again = FIRST_AGAIN_MS;
+    const last = list.at(-1);
+    if (isRecord(last)) offset = Number(last.update_id) + 1;
   }
 }
 

@@ -249,6 +249,9 @@ export class AgentRuns implements AgentPart, Work {
     if (typeof (cls as { prototype?: { startAgentToolRun?: unknown } }).prototype?.startAgentToolRun !== "function") {
       throw new PerdureError("bad_config", `${className} holds no conversation. Extend Think or AIChatAgent.`);
     }
+    const { deliverTo: place } = typeof options.detached === "object" ? options.detached : {};
+    const why = place && (await this.#own.turns?.conversation.whyNowhere(place));
+    if (why !== undefined) throw new PerdureError("bad_config", why);
     const runId = options.runId ?? newId("run");
     const known = this.#host.blank ? undefined : readAgentRun(this.#host, runId);
     if (known !== undefined) return this.#again(known, className);

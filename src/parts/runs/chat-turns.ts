@@ -26,6 +26,7 @@ export interface RunWording {
 interface TurnSource {
   readonly chat: Conversations;
   readonly runs: ChildRuns;
+  readonly whyNowhere: (place: unknown) => Promise<string | undefined>;
   readonly steps: { readonly ledger: Ledger; readonly background: { hasOpen(turnId: string): boolean } } | undefined;
 }
 
@@ -72,6 +73,10 @@ export class ChatTurns implements OwnTurns, RunConversation {
 
   runOf(turnId: string): string | undefined {
     return runOfTurnId(this.#of.chat.host, turnId)?.runId;
+  }
+
+  whyNowhere(place: unknown): Promise<string | undefined> {
+    return this.#of.whyNowhere(place);
   }
 
   formatCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string {

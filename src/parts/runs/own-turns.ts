@@ -31,6 +31,8 @@ export interface ReactingTo {
 
 /** Where ends and milestones of detached runs are told: the session that asked, if it is there. Each `key` is told once. */
 export interface RunConversation {
+  /** Why an answer cannot be delivered there; undefined: it can. */
+  whyNowhere(place: unknown): Promise<string | undefined>;
   formatCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string;
   formatMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string;
   /** Adds an answer that no model wrote. */

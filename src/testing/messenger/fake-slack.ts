@@ -242,7 +242,7 @@ export class FakeSlack {
     const thread = message.thread === undefined ? {} : { thread_ts: message.thread };
     const { actionId: action_id, value } = button;
     const payload = {
-      ...{ type: "block_actions", trigger_id: `trigger${this.#next++}`, channel: { id: channel } },
+      ...{ type: "block_actions", trigger_id: `trigger${this.#next++}`, channel: { id: channel }, team: { id: TEAM } },
       user: { id: person.id, username: person.name.toLowerCase(), name: person.name.toLowerCase(), team_id: TEAM },
       container: { type: "message", message_ts: ts, channel_id: channel, ...thread },
       message: { ts, user: this.botUser, text: message.text, ...thread },

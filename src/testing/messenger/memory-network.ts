@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { PerdureError } from "../../base/error.ts";
+import { pause } from "../../base/time.ts";
 import type {
   Channel,
   Content,
@@ -74,6 +75,7 @@ interface Stored {
 
 /** Files come in pieces of this. */
 const PIECE = 16_384;
+const AGAIN_MS = 50;
 const SELF: Self = { id: "bot", userName: "memory_bot" };
 
 /**
@@ -214,11 +216,15 @@ export class MemoryNetwork {
     });
     while (!signal.aborted) {
       const from = Number(cursor.read() ?? 0);
+      const woken = this.#woken.promise;
       const batch = this.#state.updates.filter(({ at }) => at > from);
-      for (const { event } of batch) await accept(event);
-      const last = batch.at(-1);
-      if (last !== undefined) cursor.write(String(last.at));
-      else await Promise.race([this.#woken.promise, gone]);
+      const ends = await Promise.allSettled(batch.map(({ event }) => accept(event)));
+      const failed = ends.findIndex(({ status }) => status === "rejected");
+      const stored = failed === -1 ? batch.at(-1) : batch[failed - 1];
+      if (stored !== undefined && !signal.aborted) cursor.write(String(stored.at));
+      // What could not be stored comes again, and all that was said after it.
+      if (failed !== -1) await pause(AGAIN_MS, signal);
+      else if (batch.length === 0) await Promise.race([woken, gone]);
     }
   }
 

@@ -90,11 +90,6 @@ export function submitMessages(all: Engine, input: MessageInput, options: Submit
     return toResult(known, false);
   }
   const { session = all.session, metadata, isBounded, deliverTo } = options;
-  if (deliverTo !== undefined && (typeof deliverTo.channel !== "string" || typeof deliverTo.thread !== "string"))
-    throw new PerdureError(
-      "bad_input",
-      "`deliverTo` must be { channel, thread }: the messenger's name, and the place there.",
-    );
   const id = submissionId ?? newId("sub");
   const turn = accept(all, {
     ...{ session, identity, isBounded },
