@@ -1,8 +1,10 @@
 import { loadavg } from "node:os";
 import { format, type Section, type Table } from "../foundation/section.ts";
 import { chatRows, type PeerFigures, PEERS } from "./chat.ts";
+import { childrenRows } from "./children.ts";
 import { fileRows } from "./file.ts";
 import { historyRows } from "./history.ts";
+import { manyRows } from "./many.ts";
 import { buildPackage, packageRows } from "./package.ts";
 import { aimText, limitOf, type Row, TOLERANCE, verdictOf } from "./row.ts";
 
@@ -38,6 +40,8 @@ const PARTS: readonly { readonly what: string; readonly rows: () => Promise<read
   { what: "the package", rows: packageRows },
   { what: "files of agents", rows: fileRows },
   { what: "long conversations", rows: historyRows },
+  { what: "children", rows: childrenRows },
+  { what: "many agents", rows: manyRows },
 ];
 
 /** Start, memory, disk and long histories: each figure beside its floor, with what we aim at. */
