@@ -1,9 +1,9 @@
 // Makes `dist`: one file for each subpath of the package, and what they share. Flat, so that the programs that run in
 // threads and processes of their own stand beside whatever file starts them.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { decode, encode } from "@jridgewell/sourcemap-codec";
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { rolldown } from "rolldown";
@@ -24,6 +24,10 @@ const PROGRAMS = [
   "src/toolbox/sandbox/quickjs/node/lane-entry.ts",
 ];
 
+/** Subpaths that browsers load. */
+const PAGES = ["client", "react", "collections", "collections-log", "collections-worker", "collections-answer"];
+const QUIET = { pluginTimings: false };
+
 /** Sources of the public subpaths, by the name of their file in `dist`. */
 const entries = Object.fromEntries(
   Object.values(readManifest(root).exports).flatMap((target): [string, string][] => {
@@ -34,6 +38,7 @@ const entries = Object.fromEntries(
 );
 
 rmSync(dist, { recursive: true, force: true });
+mkdirSync(dist);
 await bundleCode();
 await bundleTypes();
 const failed = [
@@ -46,23 +51,77 @@ console.log("build: dist is ready");
 
 async function bundleCode(): Promise<void> {
   const programs = Object.fromEntries(PROGRAMS.map((path) => [basename(path, ".ts"), path]));
-  await build({
-    ...{ absWorkingDir: root, entryPoints: { ...entries, ...programs }, outdir: dist },
-    ...{ bundle: true, splitting: true, format: "esm", platform: "node", target: TARGET, packages: "external" },
-    // Names stay; lines are short enough to be told apart in a stack trace, by the maps and without them.
-    ...{ minifyWhitespace: true, minifySyntax: true, lineLimit: LINE_LENGTH, charset: "utf8" },
-    ...{ sourcemap: true, sourcesContent: false, logLevel: "warning" },
+  const input = { ...entries, ...programs };
+  const core = await coreModules(input);
+  const bundle = await rolldown({
+    cwd: root,
+    input,
+    platform: "node",
+    external: isPackage,
+    checks: QUIET,
+    preserveEntrySignatures: "allow-extension",
   });
-  for (const name of readdirSync(dist)) if (name.endsWith(".map")) thinMap(join(dist, name));
+  const { output } = await bundle.generate({
+    ...{ dir: dist, format: "es", sourcemap: true, chunkFileNames: "[name]-[hash].js" },
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      // A file for each set of subpaths that share it would be eighty: to read and link them takes as long as what is in them.
+      groups: [{ name: (id) => (core.has(id) ? "core" : null) }],
+    },
+  });
+  await bundle.close();
+  for (const file of output) if (file.type === "chunk") await writeCode(file.fileName, file.code, file.map?.toString());
+}
+
+/** What `import "perdure"` needs, but not what pages and programs load as well: those must stay small. */
+async function coreModules(input: Readonly<Record<string, string>>): Promise<ReadonlySet<string>> {
+  const { metafile } = await build({
+    ...{ absWorkingDir: root, entryPoints: Object.values(input), outdir: dist, write: false, metafile: true },
+    ...{ bundle: true, splitting: true, format: "esm", platform: "node", packages: "external", logLevel: "warning" },
+  });
+  const reached = (sources: readonly string[]) => {
+    const found = new Set<string>();
+    const visit = (path: string) => {
+      if (found.has(path)) return;
+      found.add(path);
+      for (const { kind, path: next, external } of metafile.inputs[path]?.imports ?? [])
+        if (kind === "import-statement" && external !== true) visit(next);
+    };
+    for (const source of sources) visit(source.replace("./", ""));
+    return found;
+  };
+  const apart = reached([...PAGES.map((name) => input[name] ?? ""), ...PROGRAMS]);
+  const faces = new Set(Object.values(input).map((source) => join(root, source)));
+  const ours = [...reached([input["index"] ?? ""])].filter((path) => !apart.has(path)).map((path) => join(root, path));
+  // Not the faces: each has its public names, and no others.
+  return new Set(ours.filter((path) => !faces.has(path)));
+}
+
+/** Names stay; lines are short enough to be told apart in a stack trace, by the maps and without them. */
+async function writeCode(name: string, code: string, map: string | undefined): Promise<void> {
+  const data =
+    map === undefined ? "" : `//# sourceMappingURL=data:application/json;base64,${Buffer.from(map).toString("base64")}`;
+  const short = await transform(`${code}\n${data}`, {
+    ...{ format: "esm", target: TARGET, charset: "utf8", minifyWhitespace: true, minifySyntax: true },
+    ...{ lineLimit: LINE_LENGTH, sourcemap: map !== undefined && "external", sourcesContent: false },
+  });
+  // What only names what others have has no lines of its own.
+  const thin = map === undefined ? "" : thinMap(short.map);
+  if (thin !== "") writeFileSync(join(dist, `${name}.map`), thin);
+  writeFileSync(join(dist, name), thin === "" ? short.code : `${short.code}//# sourceMappingURL=${name}.map\n`);
 }
 
 /** Keeps one place for each line: enough for stack traces, and a seventh of the size. */
-function thinMap(file: string): void {
-  const map = JSON.parse(readFileSync(file, "utf8")) as { mappings: string; names: string[] };
+function thinMap(text: string): string {
+  const map = JSON.parse(text) as { mappings: string; names: string[] };
   const lines = decode(map.mappings).map((places) =>
     places.slice(0, 1).map((place) => place.slice(0, 4) as typeof place),
   );
-  writeFileSync(file, JSON.stringify({ ...map, names: [], mappings: encode(lines) }));
+  return JSON.stringify({ ...map, names: [], mappings: encode(lines) });
+}
+
+function isPackage(id: string): boolean {
+  return !id.startsWith(".") && !id.startsWith("/");
 }
 
 async function bundleTypes(): Promise<void> {
@@ -73,9 +132,9 @@ async function bundleTypes(): Promise<void> {
     const declared = (source: string) => join(folder, source.replace(/^\.\/src\//, "").replace(/\.ts$/, ".d.ts"));
     const bundle = await rolldown({
       cwd: root,
-      checks: { pluginTimings: false },
+      checks: QUIET,
       input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, declared(source)])),
-      external: (id) => !id.startsWith(".") && !id.startsWith("/"),
+      external: isPackage,
       plugins: [dts({ dtsInput: true, tsconfig: false, sourcemap: false })],
     });
     await bundle.write({ dir: dist, format: "es", chunkFileNames: "[name]-[hash].js" });

@@ -17,16 +17,17 @@ interface Packed {
 
 let app: string;
 let packed: Packed;
+let told: Readonly<Record<string, unknown>>;
 
 beforeAll(() => {
   run(["scripts/build.ts"], repository);
   app = mkdtempSync(join(tmpdir(), "perdure-package-"));
-  const told = execFileSync(
+  const packing = execFileSync(
     "npm",
     ["pack", "--json", "--ignore-scripts", "--pack-destination", app],
     options(repository),
   );
-  packed = (JSON.parse(told) as [Packed])[0];
+  packed = (JSON.parse(packing) as [Packed])[0];
   const modules = join(app, "node_modules");
   mkdirSync(modules);
   execFileSync("tar", ["-xzf", packed.filename], { cwd: app });
@@ -35,6 +36,7 @@ beforeAll(() => {
     if (!name.startsWith(".")) symlinkSync(join(repository, "node_modules", name), join(modules, name));
   }
   cpSync(join(import.meta.dirname, "program.mjs"), join(app, "program.mjs"));
+  told = JSON.parse(run(["--preserve-symlinks", "program.mjs", tempDir()], app)) as typeof told;
 }, 300_000);
 afterAll(() => rmSync(app, { recursive: true, force: true }));
 
@@ -46,14 +48,32 @@ test("the package is small, and has no sources and tests in it", () => {
 });
 
 test("an app that has only the package holds a conversation, and every subpath is there under its names", () => {
-  const told = JSON.parse(run(["--preserve-symlinks", "program.mjs", tempDir()], app)) as Record<string, unknown>;
   expect(told["said"]).toContain("Both were run.");
   expect(told["said"]).toContain("42");
   expect(told["said"]).toContain("48");
   expect(told["misnamed"]).toEqual([]);
   expect(told["names"]).toBeGreaterThan(200);
-  // The host: nothing of the AI SDK, sandboxes, MCP, messengers or collections.
-  expect(told["onImport"]).toEqual(["@hono/node-server", "better-sqlite3", "croner", "hono", "perdure", "ws"]);
+});
+
+test("an import loads neither the AI SDK nor what an agent may never use; a first turn loads the AI SDK alone", () => {
+  // Nothing of sandboxes, MCP, messengers or collections.
+  expect(told["onImport"]).toEqual({
+    packages: ["@hono/node-server", "better-sqlite3", "croner", "hono", "perdure", "ws"],
+    // `core`, the host, and what pages and programs load too.
+    files: [
+      ...["abort", "agent-path", "core", "error", "event-stream", "file-calls", "history", "id", "in-order"],
+      ...["index.js", "json", "node.js", "parse-chunk", "row-frames", "session-frames", "time", "tool-input", "types"],
+    ],
+  });
+  expect(told["saidFirst"]).toBe("Yes.");
+  expect(told["onFirstTurn"]).toEqual({
+    packages: [
+      ...["@ai-sdk/gateway", "@ai-sdk/provider", "@ai-sdk/provider-utils", "@vercel/oidc", "@workflow/serde", "ai"],
+      ...["eventsource-parser", "perdure", "zod"],
+    ],
+    // Says whether a shell can be offered to the model.
+    files: ["shell-lane"],
+  });
 });
 
 function run(args: readonly string[], cwd: string): string {
