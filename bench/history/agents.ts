@@ -1,4 +1,4 @@
-import { convertToModelMessages, streamText, type UIMessage } from "ai";
+import { convertToModelMessages, isStepCount, jsonSchema, streamText, tool, type UIMessage } from "ai";
 import { type AgentHost, AIChatAgent, type ChatTurnOptions, Think } from "perdure";
 import { insertMessage } from "../../src/store/message.ts";
 import { MAIN_SESSION, setCurrent, setLeaf } from "../../src/store/session.ts";
@@ -37,6 +37,15 @@ export function seedMessages(host: AgentHost, count: number): void {
   }
 }
 
+const MAX_STEPS = 10;
+const tools = {
+  echo: tool({
+    description: "Gives back what it is given.",
+    inputSchema: jsonSchema<{ tag: string; k: number }>({ type: "object" }),
+    execute: ({ tag, k }) => ({ ok: true, tag, k }),
+  }),
+};
+
 /** Steps run by the engine, all settings as they come. */
 export class LongThink extends Think {
   readonly #host: AgentHost;
@@ -49,6 +58,9 @@ export class LongThink extends Think {
   }
   override getModel() {
     return mockModel();
+  }
+  override getTools() {
+    return tools;
   }
 }
 
@@ -67,6 +79,7 @@ export class LongChat extends AIChatAgent {
   }
   override async onChatMessage(_onFinish: unknown, { abortSignal }: ChatTurnOptions) {
     const messages = await convertToModelMessages(this.getHistory(null, { limit: NEWEST }));
-    return streamText({ model: mockModel(), messages, abortSignal }).toUIMessageStream();
+    const stopWhen = isStepCount(MAX_STEPS);
+    return streamText({ model: mockModel(), messages, tools, stopWhen, abortSignal }).toUIMessageStream();
   }
 }

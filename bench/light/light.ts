@@ -7,6 +7,7 @@ import { historyRows } from "./history.ts";
 import { manyRows } from "./many.ts";
 import { buildPackage, packageRows } from "./package.ts";
 import { aimText, limitOf, type Row, TOLERANCE, verdictOf } from "./row.ts";
+import { stepRows } from "./steps.ts";
 
 /** What a line was before this table was made, as it was measured then. */
 const BEFORE: Readonly<Record<string, string>> = {
@@ -40,6 +41,7 @@ const PARTS: readonly { readonly what: string; readonly rows: () => Promise<read
   { what: "the package", rows: packageRows },
   { what: "files of agents", rows: fileRows },
   { what: "long conversations", rows: historyRows },
+  { what: "steps and what they write", rows: stepRows },
   { what: "children", rows: childrenRows },
   { what: "many agents", rows: manyRows },
 ];
