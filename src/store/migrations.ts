@@ -25,6 +25,7 @@ import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
 import {
+  approvalGoneSchema,
   approvalSchema,
   approverIdentitySchema,
   callResultSchema,
@@ -46,7 +47,7 @@ import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
 
 /** One step of the schema. Once released it never changes: a correction is a new step. */
-interface Migration {
+export interface Migration {
   readonly id: number;
   readonly statements: readonly string[];
 }
@@ -91,20 +92,27 @@ export const migrations: readonly Migration[] = [
   { id: 19, statements: [...inboundSchema, ...deliverySchema] },
   { id: 20, statements: messengerStateSchema },
   { id: 21, statements: deliveryFileSchema },
+  // From here on tables may be missing (`late-tables.ts`), which versions that know fewer steps could not read.
+  { id: 22, statements: approvalGoneSchema },
 ];
 
 /** Names that `this.sql` may not touch. */
 export const RESERVED_PREFIX = "perdure_";
 
+/** The newest step that a database has had; 0: none. */
+export function schemaVersion(db: Sql): number {
+  const [table] = db.sql<{ n: number }>("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'perdure_migration'");
+  if (table?.n === 0) return 0;
+  return db.sql<{ version: number }>("SELECT coalesce(max(id), 0) AS version FROM perdure_migration")[0]?.version ?? 0;
+}
+
 /**
- * Brings a database to the newest schema, one transaction per step. One that a newer version wrote is left untouched.
+ * Brings a database with all tables to the newest schema, one transaction per step. One that a newer version wrote is left
+ * untouched. Databases of agents: `migrateLate()`.
  * @throws PerdureError `database_newer`
  */
 export function migrate(db: Sql, steps: readonly Migration[] = migrations): void {
-  const [table] = db.sql<{ n: number }>("SELECT count(*) AS n FROM sqlite_master WHERE name = 'perdure_migration'");
-  if (table?.n === 0) db.sql("CREATE TABLE perdure_migration (id INTEGER PRIMARY KEY) STRICT");
-  const [row] = db.sql<{ version: number }>("SELECT coalesce(max(id), 0) AS version FROM perdure_migration");
-  const version = row?.version ?? 0;
+  const version = schemaVersion(db);
   const newest = steps.at(-1)?.id ?? 0;
   if (version > newest) {
     throw new PerdureError(
@@ -113,6 +121,7 @@ export function migrate(db: Sql, steps: readonly Migration[] = migrations): void
         "Run the version that wrote it, or a later one. Nothing was changed.",
     );
   }
+  if (version === 0) db.sql("CREATE TABLE IF NOT EXISTS perdure_migration (id INTEGER PRIMARY KEY) STRICT");
   for (const step of steps) {
     if (step.id <= version) continue;
     db.tx(() => {

@@ -63,7 +63,7 @@ export const approvalSchema: readonly string[] = [
   "CREATE TABLE perdure_approval (tool_call_id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID",
 ];
 
-/** Since migration 17: each open question with a deadline has a row of its call. The table that had them stays, empty. */
+/** Since migration 17: each open question with a deadline has a row of its call. The table that had them stays, empty, until migration 22. */
 export const deadlineSchema: readonly string[] = [
   `INSERT INTO perdure_tool_call (message_id, tool_call_id, turn_id, step, tool, digest, replay, status, attempts,
      asked_at, expires_at)
@@ -78,6 +78,9 @@ export const deadlineSchema: readonly string[] = [
    ON CONFLICT (message_id, tool_call_id) DO NOTHING`,
   "DELETE FROM perdure_approval",
 ];
+
+/** Nobody needs it any more. */
+export const approvalGoneSchema: readonly string[] = ["DROP TABLE perdure_approval"];
 
 /** Where a call is. `asked` waits for a person, `returned` for `afterToolCall`. */
 export type ToolCallStatus =

@@ -4,6 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { createHost } from "perdure/node";
 import { type ManualClock, manualClock } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";
+import { databaseFile, withDatabase } from "../host/agent-files.ts";
 import { tempDir } from "../host/open-host.ts";
 import { setTimeout } from "node:timers/promises";
 import { Clerk, Talker, world } from "./before/agents.ts";
@@ -49,7 +50,8 @@ test("a directory that an earlier version wrote opens and goes on: rows at rest,
   const clock = manualClock(WRITTEN_AT + 60_000);
   const problems: unknown[] = [];
   const log = (problem: unknown) => void problems.push(problem);
-  const host = createHost({ agents: { Clerk, Talker }, dir: unpacked(), clock, log });
+  const dir = unpacked();
+  const host = createHost({ agents: { Clerk, Talker }, dir, clock, log });
   onTestFinished(() => host.stop());
   world.prompts.length = 0;
   world.ran.length = 0;
@@ -108,4 +110,13 @@ test("a directory that an earlier version wrote opens and goes on: rows at rest,
   await untilIt(clock, async () => (await desk.look()).seen.includes("scheduled"), "what was scheduled");
   await untilIt(clock, async () => (await desk.look()).seen.includes("again"), "what is due every hour");
   expect(problems).toEqual([]);
+
+  // Tables that were never used are gone from its files, and the others have what they had.
+  await host.stop();
+  const tables = (file: string) =>
+    withDatabase(file, (db) => db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all());
+  const [deskTables, askTables] = [tables(databaseFile(dir, "desk")), tables(databaseFile(dir, "asks"))];
+  expect(deskTables).toEqual(expect.arrayContaining(["perdure_schedule", "perdure_compaction", "perdure_file"]));
+  expect(deskTables).not.toContain("perdure_inbound");
+  expect(askTables).not.toContain("perdure_schedule");
 });

@@ -5,6 +5,7 @@ import { createHost, type Host } from "perdure/node";
 import { type ManualClock, manualClock, scriptedModel } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { migrations } from "../../src/store/migrations.ts";
+import { approvalSchema } from "../../src/store/tool-call.ts";
 import { databaseFile, withDatabase } from "../host/agent-files.ts";
 import { tempDir } from "../host/open-host.ts";
 import { until } from "../support/until.ts";
@@ -83,7 +84,7 @@ async function asked(clock: ManualClock, sessions: number): Promise<{ dir: strin
     for (const id of db.prepare<[], string>("SELECT tool_call_id FROM perdure_tool_call").pluck().all())
       db.prepare("UPDATE perdure_message SET body = replace(body, ?, ?)").run(JSON.stringify(id), '"call_0"');
     db.exec(`INSERT INTO perdure_message (id, session, role, body, created_at) VALUES ('bad', 'lost', 'assistant', '{"call_0"', 0);
-      INSERT INTO perdure_approval SELECT 'call_0', min(expires_at) FROM perdure_tool_call;
+      ${approvalSchema.join(";")}; INSERT INTO perdure_approval SELECT 'call_0', min(expires_at) FROM perdure_tool_call;
       DELETE FROM perdure_tool_call; DELETE FROM perdure_migration WHERE id > ${BEFORE}`);
     for (const { id, statements } of migrations)
       for (const [, kind, name] of id <= BEFORE

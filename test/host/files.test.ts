@@ -7,7 +7,7 @@ import { agentFiles, databaseFile, hashOf, withDatabase } from "./agent-files.ts
 import { connect, openHost, tempDir } from "./open-host.ts";
 
 /** The tables of an agent, with hardly a row in them. */
-const SMALL_FILE_BYTES = 200 * 1024;
+const SMALL_FILE_BYTES = 64 * 1024;
 
 class Notes extends Agent<AgentEnv, { count: number }> {
   static {

@@ -5,7 +5,7 @@ import { PerdureError } from "../../src/base/error.ts";
 import { AgentDatabase } from "../../src/host/node/database.ts";
 import { memoryBlobs } from "../../src/host/node/disk-blobs.ts";
 import { indexed } from "../../src/host/node/disk-storage.ts";
-import { type AgentFile, HandlePool } from "../../src/host/node/handle-pool.ts";
+import { type AgentFile, Handle, HandlePool } from "../../src/host/node/handle-pool.ts";
 import { openEmpty, templateBytes } from "../../src/host/node/open-sqlite.ts";
 import type { Storage } from "../../src/host/storage.ts";
 import type { Blobs } from "../../src/port.ts";
@@ -138,7 +138,11 @@ export class Disk {
     const open = platter?.open;
     const db = open ?? new Database(platter?.committed ?? template);
     try {
-      return look(<R>(query: string) => db.prepare<[], R>(query).all());
+      const handle = new Handle(db);
+      return look(<R>(query: string) => {
+        const prepared = handle.prepare(query);
+        return typeof prepared === "string" ? [] : (prepared.all() as R[]);
+      });
     } finally {
       if (open === undefined) db.close();
     }

@@ -4,12 +4,10 @@ import path from "node:path";
 import type Database from "better-sqlite3";
 import { PerdureError } from "../../base/error.ts";
 import { noteAgentId } from "../../store/agent-id.ts";
-import { migrate } from "../../store/migrations.ts";
 import { parseAgentId } from "../../wire/agent-path.ts";
 import type { AgentFile } from "./handle-pool.ts";
-import { openSqlite } from "./open-sqlite.ts";
+import { migrateAgent, openSqlite, plainSql } from "./open-sqlite.ts";
 import type { SpareFiles } from "./spare-files.ts";
-import { plainSql } from "./open-sqlite.ts";
 import { syncDirectory, WalSync } from "./wal-sync.ts";
 
 const READABLE_LENGTH = 40;
@@ -82,7 +80,7 @@ export class DiskAgentFile implements AgentFile {
       this.#pageBytes = Number(db.pragma("page_size", { simple: true }));
       db.pragma(`max_page_count = ${Math.max(1, this.#pages(this.#maxBytes))}`);
       db.pragma(`wal_autocheckpoint = ${this.#pages(MOST_LOG_BYTES)}`);
-      migrate(plainSql(db));
+      migrateAgent(db);
       if (this.#isUntold) noteAgentId(plainSql(db), this.#id);
       return (this.#db = db);
     } catch (thrown) {

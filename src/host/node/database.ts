@@ -1,9 +1,8 @@
-import type BetterSqlite3 from "better-sqlite3";
 import { PerdureError } from "../../base/error.ts";
 import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
 import { guardStatement } from "../statement-guard.ts";
 import type { AgentStore, TxListener } from "../storage.ts";
-import type { AgentFile, Handle, HandlePool } from "./handle-pool.ts";
+import type { AgentFile, Handle, HandlePool, Prepared } from "./handle-pool.ts";
 import { toSqlError } from "../sql-error.ts";
 
 /** Where a database reports to. */
@@ -71,7 +70,7 @@ export class AgentDatabase implements AgentStore {
       const handle = this.#handle(false);
       this.#checkTransaction(handle);
       const statement = this.#prepare(handle, query);
-      if (!statement.readonly) return this.#write<T>(query, args);
+      if (typeof statement === "string" || !statement.readonly) return this.#write<T>(query, args, statement);
       return statement.reader ? (statement.all(...args) as T[]) : (statement.run(...args), []);
     } catch (thrown) {
       throw toSqlError(thrown, this.#label);
@@ -112,6 +111,7 @@ export class AgentDatabase implements AgentStore {
       throw thrown;
     }
     this.#depth--;
+    if (outermost) handle.committed();
     if (outermost) this.#committed(this.#wrote ? this.#level : undefined);
     return result;
   }
@@ -159,11 +159,16 @@ export class AgentDatabase implements AgentStore {
     this.#synced = Math.max(this.#synced, upto);
   }
 
-  #write<T>(query: string, args: SqlValue[]): T[] {
+  #write<T>(query: string, args: SqlValue[], found: Prepared): T[] {
     const refusal = this.#events.refusal();
     if (refusal !== undefined) throw refusal;
+    if (found === "nothing") return [];
+    // A table is made in the same commit as its first row.
+    if (found === "first row" && this.#depth === 0) return this.tx(() => this.#write<T>(query, args, found));
     const handle = this.#handle(true);
+    if (found === "first row") handle.makeTables(query);
     const statement = this.#prepare(handle, query);
+    if (typeof statement === "string") return [];
     if (this.#depth === 0) this.#announce();
     const rows = statement.reader ? (statement.all(...args) as T[]) : (statement.run(...args), []);
     this.#wrote = true;
@@ -195,6 +200,7 @@ export class AgentDatabase implements AgentStore {
     const { inTransaction } = handle.db;
     if (inTransaction === this.#depth > 0) return;
     if (inTransaction) {
+      handle.undone();
       this.#control(handle, "ROLLBACK");
       this.#events.rolledBack(0);
       return;
@@ -206,6 +212,7 @@ export class AgentDatabase implements AgentStore {
   }
 
   #undo(handle: Handle, outermost: boolean, name: string): void {
+    handle.undone();
     // SQLite ends a transaction by itself on some failures, such as a full disk.
     if (!handle.db.inTransaction) return;
     if (outermost) return this.#control(handle, "ROLLBACK");
@@ -229,7 +236,7 @@ export class AgentDatabase implements AgentStore {
     }
   }
 
-  #prepare(handle: Handle, query: string): BetterSqlite3.Statement<SqlValue[]> {
+  #prepare(handle: Handle, query: string): Prepared {
     return handle.known(query) ?? (guardStatement(query), handle.prepare(query));
   }
 }

@@ -1,5 +1,8 @@
 import type BetterSqlite3 from "better-sqlite3";
 import type { SqlValue } from "../../port.ts";
+import { absentTables, type Detour, detour, makeLateTable } from "../../store/late-tables.ts";
+import { RESERVED_PREFIX } from "../../store/migrations.ts";
+import { lateTables, plainSql } from "./open-sqlite.ts";
 
 type Statement = BetterSqlite3.Statement<SqlValue[]>;
 
@@ -17,18 +20,30 @@ export interface AgentFile {
   closed(): void;
 }
 
+/** What became of a query: a statement to run, or a reason why there is none. */
+export type Prepared =
+  | Statement
+  /** The table has no rows that it could change. */
+  | "nothing"
+  /** It adds the first row of a table, which must be made before: see {@link Handle.makeTables}. */
+  | "first row";
+
 /** An open database with its prepared statements. */
 export class Handle {
   readonly db: BetterSqlite3.Database;
-  readonly #statements = new Map<string, Statement>();
+  readonly #statements = new Map<string, Statement | "nothing">();
   /** Kept apart: what the host may run, an agent may not. */
   readonly #control = new Map<string, Statement>();
+  /** Late tables that are not there; undefined: nobody has asked. */
+  #absent: Set<string> | undefined;
+  /** Tables were made in this transaction. */
+  #made = false;
 
   constructor(db: BetterSqlite3.Database) {
     this.db = db;
   }
 
-  known(query: string): Statement | undefined {
+  known(query: string): Prepared | undefined {
     return this.#statements.get(query);
   }
 
@@ -39,16 +54,49 @@ export class Handle {
     return statement;
   }
 
-  prepare(query: string): Statement {
+  prepare(query: string): Prepared {
     const known = this.#statements.get(query);
     if (known !== undefined) return known;
-    const statement = this.db.prepare<SqlValue[]>(query);
+    const way = this.#detour(query);
+    if (way !== undefined && "make" in way) return "first row";
+    const prepared =
+      way !== undefined && "nothing" in way ? "nothing" : this.db.prepare<SqlValue[]>(way?.query ?? query);
     if (this.#statements.size >= MAX_STATEMENTS) {
       const oldest = this.#statements.keys().next();
       if (!oldest.done) this.#statements.delete(oldest.value);
     }
-    this.#statements.set(query, statement);
-    return statement;
+    this.#statements.set(query, prepared);
+    return prepared;
+  }
+
+  /** Makes the tables that a query needs to add a row. In a transaction: that of the row. */
+  makeTables(query: string): void {
+    const way = this.#detour(query);
+    if (way === undefined || !("make" in way)) return;
+    for (const name of way.make) makeLateTable(plainSql(this.db), lateTables(), name);
+    this.#made = true;
+    this.#forgetTables();
+  }
+
+  /** A transaction was undone, or a part of one, and tables with it. */
+  undone(): void {
+    if (this.#made) this.#forgetTables();
+  }
+
+  committed(): void {
+    this.#made = false;
+  }
+
+  #detour(query: string): Detour | undefined {
+    if (!query.includes(RESERVED_PREFIX)) return undefined;
+    this.#absent ??= absentTables(plainSql(this.db));
+    return this.#absent.size === 0 ? undefined : detour(query, lateTables(), this.#absent);
+  }
+
+  /** Which tables there are is no longer known, and statements may be about others. */
+  #forgetTables(): void {
+    this.#absent = undefined;
+    this.#statements.clear();
   }
 }
 

@@ -1,4 +1,5 @@
 import Database from "better-sqlite3";
+import { dropUnusedTables, type LateTables, migrateLate, readLateTables } from "../../store/late-tables.ts";
 import { migrate } from "../../store/migrations.ts";
 import type { Sql, SqlRow, SqlValue } from "../../port.ts";
 
@@ -19,32 +20,50 @@ const HEADER_WRITE_VERSION = 18;
 const HEADER_READ_VERSION = 19;
 const WAL_VERSION = 2;
 
-/** Of new databases. A commit writes whole pages, and rows are small: small pages halve the files and what a turn writes. */
-const PAGE_BYTES = 2048;
+/** Of new databases. A commit writes whole pages, and rows are small: see docs/storage.md for what other sizes cost. */
+const PAGE_BYTES = 1024;
 
-let empty: Buffer | undefined;
+let made: { readonly empty: Buffer; readonly late: LateTables } | undefined;
 
-/** A database with the framework's tables and no rows, as bytes. Made once: it takes some milliseconds. */
-function emptyBytes(): Buffer {
-  if (empty !== undefined) return empty;
+/** A database with the framework's tables and no rows, as bytes, and how the late ones are made. Once: it takes some milliseconds. */
+function makeEmpty() {
+  if (made !== undefined) return made;
   const db = openSqlite(":memory:");
   db.pragma(`page_size = ${PAGE_BYTES}`);
-  migrate(plainSql(db));
-  // Tables that a later migration dropped leave pages that every agent would carry.
+  const sql = plainSql(db);
+  migrate(sql);
+  const late = readLateTables(sql);
+  dropUnusedTables(sql);
+  // What was dropped leaves pages that every agent would carry.
   db.exec("VACUUM");
-  empty = db.serialize();
+  made = { empty: db.serialize(), late };
   db.close();
-  return empty;
+  return made;
+}
+
+/** How the tables are made that agents have from their first row on. */
+export function lateTables(): LateTables {
+  return makeEmpty().late;
+}
+
+/** Brings a database of an agent to the newest schema. @throws PerdureError `database_newer` */
+export function migrateAgent(db: Database.Database): void {
+  let scratch: Database.Database | undefined;
+  try {
+    migrateLate(plainSql(db), () => plainSql((scratch = openSqlite(":memory:"))));
+  } finally {
+    scratch?.close();
+  }
 }
 
 /** A database in memory with the framework's tables and no rows. */
 export function openEmpty(): Database.Database {
-  return openSqlite(emptyBytes());
+  return openSqlite(makeEmpty().empty);
 }
 
 /** The bytes of a new agent database: tables made, log mode set, nothing in it. */
 export function templateBytes(): Uint8Array {
-  const bytes = Uint8Array.from(emptyBytes());
+  const bytes = Uint8Array.from(makeEmpty().empty);
   bytes[HEADER_WRITE_VERSION] = WAL_VERSION;
   bytes[HEADER_READ_VERSION] = WAL_VERSION;
   return bytes;

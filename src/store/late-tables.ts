@@ -1,0 +1,133 @@
+import type { Sql } from "../port.ts";
+import { migrate, type Migration, migrations, schemaVersion } from "./migrations.ts";
+
+/**
+ * Tables that an agent's database has from their first row on. Each table and index costs a page, and every open database parses
+ * and keeps the whole schema. What has none of them reads as if they were there and empty. Two rules follow for SQL on them: no
+ * `rowid`, and no trigger on another table that names them.
+ */
+const LATE_TABLES: readonly string[] = [
+  "perdure_action",
+  "perdure_agent_run",
+  "perdure_budget_grant",
+  "perdure_child",
+  "perdure_compaction",
+  "perdure_config",
+  "perdure_delivery",
+  "perdure_delivery_part",
+  "perdure_fiber",
+  "perdure_file",
+  "perdure_file_body",
+  "perdure_inbound",
+  "perdure_messenger_state",
+  "perdure_queue",
+  "perdure_run",
+  "perdure_schedule",
+  "perdure_submission",
+  "perdure_task",
+  "perdure_tool_step",
+];
+
+/** From this schema on a database may have none of them. */
+const LATE_SINCE = 22;
+
+/** A table as the newest schema has it. */
+interface LateTable {
+  readonly columns: readonly string[];
+  /** What makes it, with its indexes and triggers. */
+  readonly statements: readonly string[];
+}
+
+/** The late tables by their names. */
+export type LateTables = ReadonlyMap<string, LateTable>;
+
+/** How to do without tables that are not there. */
+export type Detour =
+  /** The same query, which finds them empty. */
+  | { readonly query: string }
+  /** It would add a row: these must be made first. */
+  | { readonly make: readonly string[] }
+  /** It would change or delete rows of one: there are none. */
+  | { readonly nothing: true };
+
+/** What late tables are made of. @param db has the newest schema, whole */
+export function readLateTables(db: Sql): LateTables {
+  const made =
+    "SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND sql IS NOT NULL ORDER BY type = 'table' DESC, rowid";
+  return new Map(
+    LATE_TABLES.map((name) => {
+      const columns = db.sql<{ name: string }>("SELECT name FROM pragma_table_info(?)", name);
+      const statements = db.sql<{ sql: string }>(made, name);
+      return [name, { columns: columns.map((one) => one.name), statements: statements.map(({ sql }) => sql) }];
+    }),
+  );
+}
+
+/** The late tables that a database does not have. */
+export function absentTables(db: Sql): Set<string> {
+  const there = db.sql<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table'");
+  const names = new Set(there.map(({ name }) => name));
+  return new Set(LATE_TABLES.filter((name) => !names.has(name)));
+}
+
+/** Makes a late table. Call it in the transaction that adds its first row. */
+export function makeLateTable(db: Sql, tables: LateTables, name: string): void {
+  for (const statement of tables.get(name)?.statements ?? []) db.sql(statement);
+}
+
+const NAMES = /\bperdure_\w+/g;
+/** The table whose rows a statement changes, and how. */
+const CHANGE = /\b(INSERT|UPDATE|DELETE)(?:\s+OR\s+\w+)?(?:\s+(?:INTO|FROM))?\s+(perdure_\w+)/;
+const WITH = /^\s*WITH(?:\s+RECURSIVE)?\s/;
+
+/** How to run a query of this folder on a database without some late tables; undefined when it names none of them. */
+export function detour(query: string, tables: LateTables, absent: ReadonlySet<string>): Detour | undefined {
+  const missing = [...new Set(query.match(NAMES))].filter((name) => absent.has(name));
+  if (missing.length === 0) return undefined;
+  const [, verb, target = ""] = CHANGE.exec(query) ?? [];
+  if (absent.has(target)) return verb === "INSERT" ? { make: [target] } : { nothing: true };
+  const empty = missing.map((name) => {
+    const columns = tables.get(name)?.columns ?? [];
+    return `${name} (${columns.join(", ")}) AS (SELECT ${columns.map(() => "NULL").join(", ")} WHERE 0)`;
+  });
+  // A name in WITH hides the table of that name.
+  if (!WITH.test(query)) return { query: `WITH ${empty.join(", ")} ${query}` };
+  return { query: query.replace(WITH, (word) => `${word}${empty.join(", ")}, `) };
+}
+
+/**
+ * Brings a database, which may be without late tables, to the newest schema. Steps find all tables that their schema had; those
+ * that never had a row are gone afterwards. @param blank an empty database, of which nothing is kept
+ * @throws PerdureError `database_newer`
+ */
+export function migrateLate(db: Sql, blank: () => Sql, steps: readonly Migration[] = migrations): void {
+  const version = schemaVersion(db);
+  const newest = steps.at(-1)?.id ?? 0;
+  if (version === newest) return;
+  if (version >= LATE_SINCE && version < newest) {
+    const before = blank();
+    migrate(
+      before,
+      steps.filter(({ id }) => id <= version),
+    );
+    const tables = readLateTables(before);
+    const absent = absentTables(db);
+    db.tx(() => {
+      for (const name of absent) makeLateTable(db, tables, name);
+    });
+  }
+  migrate(db, steps);
+  dropUnusedTables(db);
+}
+
+/** Drops late tables that have no rows. One that numbers its rows stays once it had any: numbers must never come again. */
+export function dropUnusedTables(db: Sql): void {
+  const absent = absentTables(db);
+  const numbered = new Set(db.sql<{ name: string }>("SELECT name FROM sqlite_sequence").map(({ name }) => name));
+  db.tx(() => {
+    for (const name of LATE_TABLES) {
+      if (absent.has(name) || numbered.has(name)) continue;
+      if (db.sql(`SELECT 1 FROM ${name} LIMIT 1`).length === 0) db.sql(`DROP TABLE ${name}`);
+    }
+  });
+}
