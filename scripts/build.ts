@@ -1,16 +1,17 @@
 // Makes `dist`: one file for each subpath of the package, and what they share. Flat, so that the programs that run in
 // threads and processes of their own stand beside whatever file starts them.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { decode, encode } from "@jridgewell/sourcemap-codec";
 import { build, transform } from "esbuild";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
-import { rolldown } from "rolldown";
+import { type Plugin, rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
 import { checkConsumer } from "./consumer-types.ts";
 import { runTool } from "./run-tool.ts";
-import { readManifest } from "./source-tree.ts";
+import { parseSource, relativeTarget } from "./parse-source.ts";
+import { isTest, readManifest, sourceFiles } from "./source-tree.ts";
 
 const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");
@@ -27,6 +28,8 @@ const PROGRAMS = [
 /** Subpaths that browsers load. */
 const PAGES = ["client", "react", "collections", "collections-log", "collections-worker", "collections-answer"];
 const QUIET = { pluginTimings: false };
+/** Loaded on demand, in folders of what needs Node. The package's `imports` say what stands in their place elsewhere. */
+const NODE_MODULE = /^src\/(?:.+\/)?([^/]+)\/node\/([^/]+)\.ts$/;
 
 /** Sources of the public subpaths, by the name of their file in `dist`. */
 const entries = Object.fromEntries(
@@ -36,6 +39,16 @@ const entries = Object.fromEntries(
     return source === undefined || built === undefined ? [] : [[basename(built, ".js"), source]];
   }),
 );
+
+/** Leaves such modules to the package's `imports`: a bundler for another platform finds something else there. */
+const byName: Plugin = {
+  name: "by-name",
+  resolveId(source, importer, { kind }) {
+    if (kind !== "dynamic-import" || !/\/node\/[^/]+\.ts$/.test(source)) return null;
+    if (importer === undefined || importer.includes("/node/")) return null;
+    return { id: `#node/${nameOf(relative(root, resolve(dirname(importer), source)))}`, external: true };
+  },
+};
 
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
@@ -51,13 +64,15 @@ console.log("build: dist is ready");
 
 async function bundleCode(): Promise<void> {
   const programs = Object.fromEntries(PROGRAMS.map((path) => [basename(path, ".ts"), path]));
-  const input = { ...entries, ...programs };
+  const onDemand = { ...nodeModules(), "needs-node": "src/host/cloudflare/needs-node.ts" };
+  const input = { ...entries, ...programs, ...onDemand };
   const core = await coreModules(input);
   const bundle = await rolldown({
     cwd: root,
     input,
     platform: "node",
     external: isPackage,
+    plugins: [byName],
     checks: QUIET,
     preserveEntrySignatures: "allow-extension",
   });
@@ -109,6 +124,24 @@ async function writeCode(name: string, code: string, map: string | undefined): P
   const thin = map === undefined ? "" : thinMap(short.map);
   if (thin !== "") writeFileSync(join(dist, `${name}.map`), thin);
   writeFileSync(join(dist, name), thin === "" ? short.code : `${short.code}//# sourceMappingURL=${name}.map\n`);
+}
+
+/** Modules that need Node and that code without Node loads by `import()`, by the name of their file in `dist`. */
+function nodeModules(): Record<string, string> {
+  const found = sourceFiles(root, "src").flatMap((file) =>
+    isTest(file.path) || file.path.includes("/node/")
+      ? []
+      : parseSource(file)
+          .modules.filter(({ dynamic }) => dynamic === true)
+          .map(({ specifier }) => relativeTarget(file.path, specifier) ?? "")
+          .filter((target) => NODE_MODULE.test(target)),
+  );
+  return Object.fromEntries(found.map((path) => [`node-${nameOf(path)}`, path]));
+}
+
+function nameOf(path: string): string {
+  const [, folder = "", name = ""] = NODE_MODULE.exec(path) ?? [];
+  return `${folder}-${name}`;
 }
 
 /** Keeps one place for each line: enough for stack traces, and a seventh of the size. */

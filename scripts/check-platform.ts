@@ -3,12 +3,12 @@ import { parseSource, relativeTarget } from "./parse-source.ts";
 import { isTest, sourceFiles } from "./source-tree.ts";
 
 /** Where Node may be known, beside folders that are called `node`. Everything else must also run in other hosts. */
-const platformFolders = ["src/host/node/", "src/cli/", "src/testing/"];
+const platformFolders = ["src/host/node/", "src/host/cloudflare/", "src/cli/", "src/testing/"];
 const platformPackages = new Set(["better-sqlite3", "ws"]);
 const builtins = new Set(builtinModules);
 
 /**
- * `node:*`, `better-sqlite3` and `ws` are imported only where a platform may be known. Types count too. What is in a
+ * `node:*`, `cloudflare:*`, `better-sqlite3` and `ws` are imported only where a platform may be known. Types count too. What is in a
  * folder `node` of another place is loaded by `import()` alone: so whoever never asks for it needs no Node.
  */
 export function checkPlatform(root: string): string[] {
@@ -32,5 +32,5 @@ function isPlatformFile(path: string): boolean {
 
 function isPlatform(specifier: string): boolean {
   const base = specifier.split("/")[0] ?? "";
-  return specifier.startsWith("node:") || builtins.has(specifier) || platformPackages.has(base);
+  return /^(?:node|cloudflare):/.test(specifier) || builtins.has(specifier) || platformPackages.has(base);
 }

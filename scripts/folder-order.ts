@@ -68,7 +68,10 @@ export const folderOrder: readonly Place[] = [
     what: "what users extend: `Agent`, then `ChatAgent` (not exported), then `AIChatAgent` and `Think`; `hosting.ts` is where frames, requests and alarms enter",
   },
   { name: "admin", what: "the door of operators: what they can ask for, what they are told, what is hidden from them" },
-  { name: "host", what: "what implements the port: lives, gate, sockets; `node/` has files, HTTP and `ws`" },
+  {
+    name: "host",
+    what: "what implements the port: lives, gate, sockets; `node/` has files, HTTP and `ws`, `cloudflare/` Durable Objects",
+  },
   // Stands alone, and runs in browsers: usable without an agent. Of agents it knows the frames.
   {
     name: "collections",

@@ -103,7 +103,7 @@ export class Router {
       if (destination.kind !== "agent") return withHeaders(destination.response, headers);
       return withHeaders(await this.#deliver(destination), headers);
     } catch (thrown) {
-      return withHeaders(failure(thrown), headers);
+      return withHeaders(failureResponse(thrown), headers);
     }
   }
 
@@ -118,7 +118,7 @@ export class Router {
       return await this.#resolve(request, address, "onBeforeConnect");
     } catch (thrown) {
       const reason = thrown instanceof Refusal ? thrown.reason : undefined;
-      return { kind: "answer", response: failure(thrown), ...(reason !== undefined && { reason }) };
+      return { kind: "answer", response: failureResponse(thrown), ...(reason !== undefined && { reason }) };
     }
   }
 
@@ -242,7 +242,7 @@ function understood(found: Exclude<Address, { kind: "not-ours" }>): AgentAddress
 }
 
 /** The answer to what was thrown. Codes of ours are told; anything else stays in the log. */
-function failure(thrown: unknown): Response {
+export function failureResponse(thrown: unknown): Response {
   if (thrown instanceof Refusal) return new Response(thrown.message, { status: thrown.status });
   if (!PerdureError.is(thrown)) return new Response("Internal Server Error", { status: 500 });
   const status = STATUS[thrown.code] ?? 500;

@@ -11,9 +11,7 @@ const TRIGGER = /^CREATE\s+(?:TEMP\s+|TEMPORARY\s+)?TRIGGER\b/i;
 
 /** Refuses statements that no agent may run. Called once per distinct statement. @throws PerdureError `sql_refused` */
 export function guardStatement(query: string): void {
-  const bare = query
-    .replace(COMMENT_OR_QUOTED, (found) => (/^(?:--|\/\*)/.test(found) ? " " : "x"))
-    .replace(LEADING_NOTHING, "");
+  const bare = bareOf(query);
   const word = REFUSED.exec(bare)?.[0];
   if (word !== undefined) {
     throw new PerdureError(
@@ -30,6 +28,21 @@ export function guardStatement(query: string): void {
   if (isSeveral(bare)) {
     throw new PerdureError("sql_refused", "One query holds one statement. Run the others by calls of their own.");
   }
+}
+
+/** Whether a statement that may run only reads. One that might write counts as a write. */
+export function isReading(query: string): boolean {
+  const bare = bareOf(query);
+  return (
+    /^(?:SELECT|VALUES|EXPLAIN)\b/i.test(bare) ||
+    (/^WITH\b/i.test(bare) && !/\b(?:INSERT|UPDATE|DELETE|REPLACE)\b/i.test(bare))
+  );
+}
+
+/** A query without comments and without what stands in quotes. */
+function bareOf(query: string): string {
+  const bare = query.replace(COMMENT_OR_QUOTED, (found) => (/^(?:--|\/\*)/.test(found) ? " " : "x"));
+  return bare.replace(LEADING_NOTHING, "");
 }
 
 /** Some hosts would run all of them, others only the first. */

@@ -1,8 +1,9 @@
 // What is published: built, packed and used as an app would.
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { repository } from "../guards/plant.ts";
 import { tempDir } from "../host/open-host.ts";
@@ -74,6 +75,28 @@ test("an import loads neither the AI SDK nor what an agent may never use; a firs
     // Says whether a shell can be offered to the model.
     files: ["shell-lane"],
   });
+});
+
+test("a Worker that has only the package is bundled without Node's modules, and what needs Node says so", async () => {
+  const entry = join(app, "worker.mjs");
+  writeFileSync(
+    entry,
+    `import { Think } from "perdure";
+     import { createCloudflareHost } from "perdure/cloudflare";
+     import { createExecuteTool } from "perdure/tools";
+     class Talk extends Think { getTools() { return { execute: createExecuteTool({ tools: {} }) }; } }
+     const host = createCloudflareHost({ agents: { Talk } });
+     export const { PerdureObject } = host;
+     export default { fetch: host.fetch };`,
+  );
+  const { metafile, outputFiles } = await build({
+    ...{ entryPoints: [entry], absWorkingDir: app, bundle: true, format: "esm", write: false, metafile: true },
+    ...{ platform: "browser", conditions: ["workerd", "worker", "browser"], external: ["cloudflare:*", "node:*"] },
+    ...{ preserveSymlinks: true, logLevel: "silent" },
+  });
+  const imports = Object.values(metafile.outputs).flatMap((one) => one.imports.filter(({ external }) => external));
+  expect([...new Set(imports.map(({ path }) => path))].sort()).toEqual(["cloudflare:workers", "node:async_hooks"]);
+  expect(outputFiles[0]?.text).toContain("This needs Node");
 });
 
 function run(args: readonly string[], cwd: string): string {

@@ -4,7 +4,7 @@ import { ChannelError } from "../channel.ts";
 import { errorCodeOf, type SlackCall } from "./api.ts";
 
 /** Says what people are called: Slack tells only their ids. Who cannot be asked about in time has none. */
-export type SlackNames = (ids: readonly string[], signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
+type SlackNames = (ids: readonly string[], signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
 
 /** Slack waits three seconds for us. */
 const WAIT_MS = 1_000;

@@ -1,6 +1,6 @@
 import type * as client from "@modelcontextprotocol/client";
-import type * as stdio from "@modelcontextprotocol/client/stdio";
 import type * as server from "@modelcontextprotocol/server";
+import type * as stdio from "./node/stdio.ts";
 import { PerdureError } from "../../base/error.ts";
 
 /** What the official client package exports. */
@@ -17,7 +17,7 @@ export function loadClientSdk(): Promise<ClientSdk> {
 
 /** Loads what talks to a process. @throws PerdureError `bad_config` when it is not installed */
 export function loadStdioSdk(): Promise<StdioSdk> {
-  return load(() => import("@modelcontextprotocol/client/stdio"), "client", "MCP servers can be used");
+  return load(() => import("./node/stdio.ts"), "client", "MCP servers can be used");
 }
 
 /** Loads the server package. @throws PerdureError `bad_config` when it is not installed */

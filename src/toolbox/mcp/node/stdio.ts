@@ -1,0 +1,2 @@
+// Here, because it starts processes: bundles for other platforms leave it out.
+export { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
