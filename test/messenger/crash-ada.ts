@@ -1,5 +1,7 @@
-/** What a person does: talks, or asks for pictures. */
-export type Acts = "talk" | "files";
+/** What a person does: talks, asks for pictures, or says two things at once. */
+export type Acts = "talk" | "files" | "pair";
+
+const PAIR = ["one", "two"] as const;
 
 /** How long somebody talks who says a lot. In `process.env.MANY` as JSON. */
 export interface Many {
@@ -33,6 +35,7 @@ export function nextAct(ada: Ada, acts: Acts, many?: Many): void {
   const said = ada.said();
   const shows = (text: string) => ada.seen().some((one) => one.text.includes(text));
   if (acts === "files") return void (said.length === 0 && ada.sends("look"));
+  if (acts === "pair") return void (said.length === 0 && PAIR.forEach((text) => ada.says(text)));
   if (many !== undefined) return void (saysMore(ada, many) && ada.says(`m${said.length}.`));
   if (said.length === 0) ada.says("long");
   else if (!said.includes("pay") && shows("THE END")) ada.says("pay");
@@ -59,7 +62,7 @@ function answered(ada: Ada): number {
   return ada.said().filter((text) => texts.has(answerTo(text))).length;
 }
 
-/** What is answered to one message of many. */
+/** What is answered to one message of many, and of two. */
 export function answerTo(text: string): string {
   return `re: ${text}`;
 }
@@ -74,6 +77,7 @@ function stop(ada: Ada): void {
 export function isOver(ada: Ada, acts: Acts, many?: Many): boolean {
   const shows = (text: string) => ada.seen().some((one) => one.text.includes(text));
   if (acts === "files") return shows("file of 300");
+  if (acts === "pair") return PAIR.every((text) => shows(answerTo(text)));
   if (many !== undefined) {
     const said = ada.said().length;
     return Date.now() >= many.until && said >= MANY_AT_LEAST && answered(ada) === said;

@@ -1,6 +1,6 @@
 // A conversation at a messenger in a process that is killed, and what must be seen of it there.
 import { crashRun, type CrashOutcome, type CrashScenario } from "perdure/testing";
-import { fakeSlack, fakeTelegram, type Program } from "perdure/testing";
+import { fakeSlack, fakeTelegram, type Program, slackRateLimited, tooManyRequests } from "perdure/testing";
 import { afterEach, expect } from "vitest";
 import { allFacts, env, ofType } from "../crash/drive.ts";
 import { bundleProgram } from "../support/bundle-program.ts";
@@ -42,6 +42,7 @@ type Open = (times: number, more: Readonly<Record<string, string>>) => Promise<O
 
 const atTelegram: Open = async (times, more) => {
   const fake = await fakeTelegram();
+  if (more.RATE !== undefined) fake.plan("sendMessage", tooManyRequests(Number(more.RATE)));
   const person = { id: 7, first_name: "Ada" };
   const ada: Ada = {
     said: () => fake.seen(7, "person").map(({ text }) => text),
@@ -70,6 +71,7 @@ const atTelegram: Open = async (times, more) => {
 
 const atSlack: Open = async (times, more) => {
   const fake = await fakeSlack();
+  if (more.RATE !== undefined) fake.plan("chat.postMessage", slackRateLimited(Number(more.RATE)));
   const person = { id: "U7", name: "Ada" };
   const ada: Ada = {
     said: () => fake.seen("D7", "person").map(({ text }) => text),
@@ -119,7 +121,10 @@ function networkScenario(
   const { finish, ...rest } = scenario(more);
   const openChat = async (): Promise<Chat> => {
     const chat = await open(times, more);
-    return { ...chat, timer: setInterval(() => nextAct(chat.ada, ...actsOf(more)), 10) };
+    const act = () => nextAct(chat.ada, ...actsOf(more));
+    // Before anybody asks the network for it.
+    act();
+    return { ...chat, timer: setInterval(act, 10) };
   };
   const chatOf = (child: Program) => {
     const chat = chats.get(child.dir) ?? openChat();

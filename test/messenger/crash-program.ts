@@ -1,11 +1,18 @@
 // An agent that is talked to at a messenger, for the crash matrix. In memory, the network is a file that all lives share; the fake
 // Slack and Telegram live in the driver, which says where. Ada's next act follows from what she sees.
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { jsonSchema, tool } from "ai";
 import { type AgentHost, durableTool, Think } from "perdure";
-import { defineMessengers, type Delivery, messenger, type MessengerDefinition } from "perdure/messengers";
+import {
+  type Channel,
+  defineMessengers,
+  type Delivery,
+  messenger,
+  type MessengerDefinition,
+  type MessengerEvent,
+} from "perdure/messengers";
 import { slackMessenger } from "perdure/messengers/slack";
 import { telegramMessenger } from "perdure/messengers/telegram";
 import { serve, subscribe } from "perdure/node";
@@ -41,7 +48,7 @@ export interface MessengerLook extends Fact {
 }
 
 const dir = programDir();
-const { FINDS, KILL_IN, NETWORK, STOP, WORDS, WEBHOOK } = process.env;
+const { FINDS, KILL_IN, NETWORK, RATE, STOP, WORDS, WEBHOOK } = process.env;
 const acts = (process.env.ACTS ?? "talk") as Acts;
 const many = process.env.MANY === undefined ? undefined : (JSON.parse(process.env.MANY) as Many);
 /** Each message of somebody who says a lot comes so often. */
@@ -53,7 +60,7 @@ const ranFile = join(dir, "ran");
 const counter = countCalls({ file: join(dir, "calls") });
 const model = counter.wrap(
   scriptedModel(({ userText, step }) => {
-    if (many !== undefined) return answerTo(userText);
+    if (many !== undefined || acts === "pair") return answerTo(userText);
     if (acts === "files") {
       const files = [100, 200, 300].map((size) => ({ mediaType: "image/png", data: new Uint8Array(size).fill(7) }));
       return { text: "Here.", files };
@@ -72,8 +79,10 @@ const network = memoryChannel({
   finds: FINDS === "1",
   ...(WORDS === "1" && { buttonData: 0 }),
 });
+if (RATE !== undefined && network.calls.length === 0)
+  network.plan("create", { kind: "rate", retryAfterMs: Number(RATE) * 1000 });
 const terms = {
-  ...{ coalesceMs: 0, allow: () => true, limits: { perHour: 1_000 }, attachments: { allow: ["image/*"] } },
+  ...{ coalesceMs: 0, allow: diesBetween, limits: { perHour: 1_000 }, attachments: { allow: ["image/*"] } },
   ...(STOP === "button" && { delivery: { stopButton: "Stop" } }),
 };
 
@@ -107,6 +116,41 @@ function defined(): MessengerDefinition {
 }
 
 const ports: AgentHost[] = [];
+const rowsOf = <T>(query: string) => ports.flatMap((port) => port.sql<T>(query));
+
+/** `between`: of two that come at once the first is answered, and the second is not stored. */
+async function diesBetween({ text }: MessengerEvent): Promise<boolean> {
+  const mark = join(dir, "killed");
+  if (KILL_IN !== "between" || text !== "two" || existsSync(mark)) return true;
+  while (rowsOf("SELECT 1 FROM perdure_delivery WHERE state = 'done'").length === 0) await pause();
+  writeFileSync(mark, "");
+  process.kill(process.pid, "SIGKILL");
+  return true;
+}
+
+/** Says when a delivery waits for its time, and when messages are made. */
+function watched(channel: Channel): Channel {
+  if (RATE === undefined) return channel;
+  return {
+    ...channel,
+    create: async (...args) => {
+      report({ type: "creates", at: clock.now(), due: dueAt() });
+      const sent = channel.create(...args);
+      void sent.catch(async () => {
+        while (dueAt() <= clock.now()) await pause();
+        report({ type: "waits", due: dueAt() });
+      });
+      return sent;
+    },
+  };
+}
+
+const dueAt = () => {
+  const open = rowsOf<{ due: number }>("SELECT next_at AS due FROM perdure_delivery WHERE state = 'open'");
+  return Math.max(0, ...open.map(({ due }) => due));
+};
+const pause = () => new Promise((resolve) => setTimeout(resolve, 5));
+
 class Talk extends Think {
   override workspaceTools = false as const;
   /** By the fast clock, a few seconds between two lives on a busy machine are minutes without progress. */
@@ -128,7 +172,7 @@ class Talk extends Think {
   }
   override getMessengers() {
     const definition = defined();
-    return defineMessengers({ there: { ...definition, channel: deadly(definition.channel, dir, KILL_IN) } });
+    return defineMessengers({ there: { ...definition, channel: watched(deadly(definition.channel, dir, KILL_IN)) } });
   }
   override onError(error: unknown): void {
     report({ type: "failed", error: String(error) });
@@ -137,10 +181,11 @@ class Talk extends Think {
 
 subscribe("agent:failed", ({ payload }) => report({ type: "failed", error: payload.error }));
 
+// A call at a real server must not be late because its machine is busy.
+const clock = apiUrl === undefined ? fastClock : clockOf(4);
 const host = await serve({
   ...{ agents: { Talk }, dir, port: 0, signals: false, idleMs: 1e9, log: false },
-  // A call at a real server must not be late because its machine is busy.
-  ...{ clock: apiUrl === undefined ? fastClock : clockOf(4), onCommit: crashPoint(), start: [["Talk", "main"]] },
+  ...{ clock, onCommit: crashPoint(), start: [["Talk", "main"]] },
 });
 
 if (WEBHOOK === "1") report({ type: "webhook", url: `${host.url}/agents/talk/main/messengers/there/webhook` });

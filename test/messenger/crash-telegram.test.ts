@@ -1,6 +1,6 @@
 import { crashMatrix, crashRun } from "perdure/testing";
 import { expect, test } from "vitest";
-import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { seedCount } from "../support/seed-count.ts";
 import { seeded } from "../support/seeded.ts";
 import { check, CUT_CALLS, expectFileOnce, expectKilledIn, strays, telegramScenario } from "./crash-kit.ts";
@@ -9,6 +9,15 @@ test("a conversation at Telegram, by polling, killed after every commit", { time
   const matrix = await crashMatrix({ ...telegramScenario(), check: check(true), slack: 20, concurrency: 4 });
   expect(matrix.reference.result.seen).toHaveLength(7);
   expectCovered(matrix, 30);
+});
+
+test.each([
+  ["polling", {}],
+  ["webhook", { WEBHOOK: "1" }],
+])("by %s, killed three times in a row", { timeout: MATRIX_MS }, async (_way, way) => {
+  const again = { again: [2, 3], points: every(11, 3), slack: 20, concurrency: 4 };
+  const { killed } = await crashMatrix({ ...telegramScenario(way), check: check(true), ...again });
+  expect(killed.length).toBeGreaterThan(1);
 });
 
 test(

@@ -3,29 +3,47 @@ import { join } from "node:path";
 import type { Channel } from "perdure/messengers";
 
 /**
- * A channel in which the process dies in the middle, once in `dir`: the network has done it, and nobody has heard of it.
- * @param killIn `create:2`: of the second one. Undefined: never
+ * A channel in which the process dies, once in `dir`.
+ * @param killIn `create:2`: the network has done the second one, and nobody has heard of it; so with `edit` and `file`.
+ * `message:1`, `press:1`: what the network brings was verified, and nothing of it is stored. `tells:2`: before the second
+ * press is answered. `before:words`, `after:words`: before, after a message is changed to a text with these words. Else: never
  */
 export function deadly(channel: Channel, dir: string, killIn = ""): Channel {
-  const [op, at] = killIn.split(":");
+  const [op, at = ""] = killIn.split(":");
   const mark = join(dir, "killed");
   let count = 0;
-  const passed = (one: string) => {
-    if (one !== op || existsSync(mark) || ++count !== Number(at)) return;
+  const dies = (isThen: boolean) => {
+    if (!isThen || existsSync(mark)) return;
     writeFileSync(mark, "");
     process.kill(process.pid, "SIGKILL");
   };
+  const passed = (one: string) => dies(one === op && ++count === Number(at));
+  const { acknowledge } = channel;
   return {
     ...channel,
+    parse(input, self) {
+      const events = channel.parse(input, self);
+      for (const { kind } of events) passed(kind);
+      return events;
+    },
     create: async (...args) => {
       const sent = await channel.create(...args);
       passed("create");
       return sent;
     },
     edit: async (...args) => {
+      const [, , { text }] = args;
+      dies(op === "before" && text.includes(at));
       await channel.edit(...args);
       passed("edit");
+      dies(op === "after" && text.includes(at));
     },
+    ...(acknowledge !== undefined && {
+      acknowledge: (...args) => {
+        passed("tells");
+        return acknowledge(...args);
+      },
+    }),
     sendFile: async (...args) => {
       const sent = await channel.sendFile?.(...args);
       passed("file");
