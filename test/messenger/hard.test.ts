@@ -1,10 +1,13 @@
 // What goes wrong around a messenger, and what is a lot.
-import { memoryStorage } from "perdure/node";
-import { tooManyRequests } from "perdure/testing";
+import { type Channel, ChannelError, type MessengerDefinition } from "perdure/messengers";
+import { type BeforeHook, memoryStorage } from "perdure/node";
+import { slackRateLimited, tooManyRequests } from "perdure/testing";
 import { expect, test } from "vitest";
+import { connectTo } from "../chat/client.ts";
 import { tempDir } from "../host/open-host.ts";
 import { serverTool } from "../think/harness.ts";
-import { ADA, ADA_AT_SLACK, ADA_THERE, BEN, BEN_AT_SLACK, DM, openKit, openSlack, openTelegram } from "./kit.ts";
+import { ADA, ADA_AT_SLACK, ADA_THERE, BEN, BEN_AT_SLACK, BEN_THERE, DM } from "./kit.ts";
+import { type HostKit, type KitOptions, openKit, openSlack, openTelegram } from "./kit.ts";
 
 const paragraph = (n: number) => `${n}. ${"Trees keep what they have been told in rings. ".repeat(4).trim()}`;
 const block = (n: number) =>
@@ -17,48 +20,100 @@ const wordsOf = (text: string) =>
     .split(/\s+/)
     .filter(Boolean);
 
-const DOWN = {
-  async Telegram(terms: Parameters<typeof openKit>[0] & { readonly manual: true }) {
-    const kit = await openTelegram({ script: terms.script, tools: terms.tools, manual: true });
-    const count = (method: string) => kit.telegram.calls.filter((one) => one.method === method).length;
-    const says = () => void kit.telegram.says(7, ADA_THERE, "hi");
+type Terms = Pick<KitOptions, "script" | "tools" | "manual" | "host" | "conversation">;
+type Who = "Ada" | "Ben";
+
+interface There {
+  readonly kit: HostKit;
+  /** Where nobody else is. */
+  says(who: Who, text: string): void;
+  texts(who?: Who): string[];
+  /** The next message is refused for so long. */
+  rate(seconds: number): void;
+  /** How often the network was asked to make a message, and for one that may have been made. */
+  made(): number;
+  asked(): number;
+  /** Nobody can reach it any more. */
+  goes(): Promise<void>;
+  comes(): Promise<unknown>;
+}
+
+const NETWORKS = {
+  async memory(terms: Terms): Promise<There> {
+    let isGone = false;
+    const kit = await openKit({
+      ...{ ...terms, network: { finds: true } },
+      make: (Base) =>
+        class extends Base {
+          override async getMessengers() {
+            const { memory } = (await super.getMessengers()) as { memory: MessengerDefinition };
+            const { create } = memory.channel;
+            const reached: Channel["create"] = (...args) =>
+              isGone ? Promise.reject(new ChannelError("unsent", "Nobody is there.")) : create(...args);
+            return { memory: { ...memory, channel: { ...memory.channel, create: reached } } };
+          }
+        },
+    });
+    const place = (who: Who) => ({ Ada: DM, Ben: "memory:8" })[who];
+    const count = (op: string) => kit.network.calls.filter((one) => one.op === op).length;
     return {
-      kit,
-      there: kit.telegram,
-      says,
-      texts: () => kit.texts(),
-      made: () => count("sendMessage"),
-      asked: () => 0,
+      ...{ kit, made: () => count("create"), asked: () => count("find") },
+      says: (who, text) => void kit.network.says(place(who), who === "Ada" ? ADA : BEN, text),
+      texts: (who = "Ada") => kit.texts(place(who)),
+      rate: (seconds) => kit.network.plan("create", { kind: "rate", retryAfterMs: seconds * 1000 }),
+      goes: () => Promise.resolve(void (isGone = true)),
+      comes: () => Promise.resolve((isGone = false)),
     };
   },
-  async Slack(terms: Parameters<typeof openKit>[0] & { readonly manual: true }) {
-    const kit = await openSlack({ script: terms.script, tools: terms.tools, manual: true });
-    const count = (method: string) => kit.slack.calls.filter((one) => one.method.startsWith(method)).length;
-    const says = () => void kit.slack.says("D7", ADA_AT_SLACK, "hi");
-    const [made, asked] = [() => count("chat.postMessage"), () => count("conversations.history")];
-    return { kit, there: kit.slack, says, texts: () => kit.texts(), made, asked };
+  async Telegram(terms: Terms): Promise<There> {
+    const kit = await openTelegram(terms);
+    const { telegram } = kit;
+    const count = (method: string) => telegram.calls.filter((one) => one.method === method).length;
+    return {
+      ...{ kit, made: () => count("sendMessage"), asked: () => 0 },
+      says: (who, text) => void telegram.says(who === "Ada" ? 7 : 8, who === "Ada" ? ADA_THERE : BEN_THERE, text),
+      texts: (who = "Ada") => kit.texts(who === "Ada" ? 7 : 8),
+      rate: (seconds) => telegram.plan("sendMessage", tooManyRequests(seconds)),
+      goes: () => telegram.close(),
+      comes: () => telegram.listen(),
+    };
+  },
+  async Slack(terms: Terms): Promise<There> {
+    const kit = await openSlack(terms);
+    const { slack } = kit;
+    const count = (method: string) => slack.calls.filter((one) => one.method.startsWith(method)).length;
+    return {
+      ...{ kit, made: () => count("chat.postMessage"), asked: () => count("conversations.history") },
+      says: (who, text) =>
+        void slack.says(who === "Ada" ? "D7" : "D8", who === "Ada" ? ADA_AT_SLACK : BEN_AT_SLACK, text),
+      texts: (who = "Ada") => kit.texts(who === "Ada" ? "D7" : "D8"),
+      rate: (seconds) => slack.plan("chat.postMessage", slackRateLimited(seconds)),
+      goes: () => slack.close(),
+      comes: () => slack.listen(),
+    };
   },
 };
+const networks = Object.keys(NETWORKS) as (keyof typeof NETWORKS)[];
 
-test.each(["Telegram", "Slack"] as const)(
+test.each(networks)(
   "%s is down for a whole life: the answer comes with the next one, once, and is surely not there twice",
   async (name) => {
     const gate = Promise.withResolvers<string>();
-    const { kit, there, says, texts, made, asked } = await DOWN[name]({
+    const { kit, goes, comes, says, texts, made, asked } = await NETWORKS[name]({
       manual: true,
       tools: { wait: serverTool(() => gate.promise) },
       script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "wait", input: {} }] } : "Hello there."),
     });
-    says();
+    says("Ada", "hi");
     await kit.until(() => expect(kit.deliveries()).toHaveLength(1));
-    await there.close();
+    await goes();
     gate.resolve("now");
     await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1, maybeTwice: false }]));
     await kit.restart();
     await kit.until(() => expect(kit.deliveries()[0]?.attempts).toBeGreaterThan(2));
     expect(kit.deliveries()).toMatchObject([{ state: "open", maybeTwice: false }]);
     await kit.restart();
-    await there.listen();
+    await comes();
     // What could not be reached was surely not told: nobody has to be asked.
     await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
     expect(kit.events.filter(({ type }) => type.startsWith("delivery"))).toEqual([]);
@@ -69,41 +124,48 @@ test.each(["Telegram", "Slack"] as const)(
   },
 );
 
-test("a full disk: what cannot be stored is not acknowledged, and comes again when there is room", async () => {
-  const kit = await openTelegram({
-    manual: true,
-    conversation: "self",
-    host: { storage: undefined, dir: tempDir(), limits: { databaseBytes: 600_000 } },
-  });
-  const [port] = kit.ports;
-  port?.sql("CREATE TABLE filler (bytes TEXT)");
-  for (const size of [20_000, 2_000, 100])
-    expect(() => {
-      for (;;) port?.sql("INSERT INTO filler VALUES (?)", "x".repeat(size));
-    }).toThrow();
-  kit.telegram.says(7, ADA_THERE, `hi ${"y".repeat(4_000)}`);
-  await kit.until(() => expect(kit.errors.length).toBeGreaterThan(0));
-  expect(kit.texts()).toEqual([]);
-  expect(kit.model.calls).toEqual([]);
-  port?.sql("DELETE FROM filler");
-  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
-  expect(kit.model.calls).toHaveLength(1);
-  kit.errors.length = 0;
-});
+test.each(networks)(
+  "%s and a full disk: what cannot be stored is not acknowledged, and comes again when there is room",
+  async (name) => {
+    const { kit, says, texts } = await NETWORKS[name]({
+      manual: true,
+      conversation: "self",
+      host: { storage: undefined, dir: tempDir(), limits: { databaseBytes: 600_000 } },
+    });
+    const [port] = kit.ports;
+    port?.sql("CREATE TABLE filler (bytes TEXT)");
+    for (const size of [20_000, 2_000, 100])
+      expect(() => {
+        for (;;) port?.sql("INSERT INTO filler VALUES (?)", "x".repeat(size));
+      }).toThrow();
+    says("Ada", `hi ${"y".repeat(4_000)}`);
+    await kit.until(() => expect(kit.errors.length).toBeGreaterThan(0));
+    expect(texts()).toEqual([]);
+    expect(kit.model.calls).toEqual([]);
+    port?.sql("DELETE FROM filler");
+    await kit.until(() => expect(texts()).toEqual(["Hello there."]));
+    expect(kit.model.calls).toHaveLength(1);
+    kit.errors.length = 0;
+  },
+);
 
-test("a clock that is set back a day, or forward a year, holds nothing up and repeats nothing", async () => {
-  const kit = await openTelegram({ manual: true });
-  kit.telegram.plan("sendMessage", tooManyRequests(40));
-  kit.telegram.says(7, ADA_THERE, "hi");
-  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1 }]));
-  await kit.clock.set(kit.clock.now() - 24 * 60 * 60_000);
-  await kit.clock.advance(41_000);
-  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
-  await kit.clock.set(kit.clock.now() + 365 * 24 * 60 * 60_000);
-  kit.telegram.says(7, ADA_THERE, "and now?");
-  await kit.until(() => expect(kit.texts()).toHaveLength(2));
-  await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
-});
+test.each(networks)(
+  "%s and a clock that is set back a day, or forward a year: nothing is held up or repeated",
+  async (name) => {
+    const { kit, says, texts, rate, made } = await NETWORKS[name]({ manual: true });
+    rate(40);
+    says("Ada", "hi");
+    await kit.until(() => expect(kit.deliveries()).toMatchObject([{ attempts: 1 }]));
+    await kit.clock.set(kit.clock.now() - 24 * 60 * 60_000);
+    await kit.clock.advance(41_000);
+    await kit.until(() => expect(texts()).toEqual(["Hello there."]));
+    await kit.clock.set(kit.clock.now() + 365 * 24 * 60 * 60_000);
+    says("Ada", "and now?");
+    await kit.until(() => expect(texts()).toHaveLength(2));
+    await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
+    expect(made()).toBe(3);
+  },
+);
 
 test("20,000 characters with code arrive whole, in order, each message valid, and the same whether they come at once or in pieces", async () => {
   expect(LONG.length).toBeGreaterThan(10_000);
@@ -193,58 +255,93 @@ test("two streams of a minute in threads of one channel at Slack, which takes on
   expect(kit.events.filter(({ type }) => type.startsWith("delivery"))).toEqual([]);
 });
 
-test("an answer from the messenger, from code and by HTTP at once: the call runs once, and all show who", async () => {
-  const ran: unknown[] = [];
-  const kit = await openKit({
-    tools: { pay: serverTool((input) => (ran.push(input), "paid"), { needsApproval: true }) },
-    script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "pay", input: { amount: 5 } }] } : "Paid."),
-  });
-  kit.network.says(DM, ADA, "pay");
-  const question = () => kit.network.seen(DM, "agent").find(({ buttons }) => buttons.length > 0);
-  await kit.until(() => expect(question()).toBeDefined());
-  const holder = kit.holder();
-  const { toolCallId = "" } = holder.pendingApprovals()[0] ?? {};
-  const path = `${kit.host.url}/agents/talk/main/sub/talk/${encodeURIComponent(`messenger:memory:${encodeURIComponent(DM)}`)}`;
-  const http = fetch(`${path}/chat/approvals/${toolCallId}`, {
-    ...{ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ approved: true }) },
-  });
-  kit.network.presses(DM, ADA, question()?.id ?? "", "Approve");
-  holder.answerApproval(toolCallId, true, { approver: "Chris" });
-  expect((await http).status).toBeLessThan(500);
-  await kit.until(() => expect(kit.texts().at(-1)).toBe("Paid."));
-  expect(ran).toEqual([{ amount: 5 }]);
-  await kit.until(() => expect(kit.network.told).toHaveLength(1));
-  const by = /Approved by (\w+)/.exec(kit.texts().join())?.[1];
-  expect(["Ada", "Chris"]).toContain(by);
-  expect(kit.network.told[0]?.text).toBe(`Approved by ${by ?? ""}`);
-});
+const TOKENS: Readonly<Record<string, string>> = { ben: "Ben", cy: "Cy" };
+const byToken: BeforeHook = (request) => {
+  const name = TOKENS[new URL(request.url).searchParams.get("as") ?? ""];
+  return name === undefined ? undefined : { identity: { id: name.toLowerCase(), name } };
+};
 
-test("the life of the agent that speaks ends alone: what another holds goes on with its next life, in the same message", async () => {
-  const pieces = Array.from({ length: 40 }, (_, n) => `word${n} `);
-  let fails = false;
-  const storage = memoryStorage();
-  const open: typeof storage.open = (id, listener) => {
-    const database = storage.open(id, listener);
-    const durable = database.durable.bind(database);
-    database.durable = async () => {
-      if (fails && id === "Talk/main") {
-        fails = false;
-        throw new Error("The disk of the agent that speaks failed.");
-      }
-      return durable();
+/** Who answers first. */
+const FIRST = ["the messenger", "a socket", "HTTP", "code"] as const;
+
+test.each(FIRST)(
+  "a question is answered at Telegram, by a socket, by HTTP and from code at once, %s first: the call runs once, and who it was is shown",
+  async (first) => {
+    const ran: unknown[] = [];
+    const kit = await openTelegram({
+      host: { onBeforeConnect: byToken, onBeforeRequest: byToken },
+      tools: { pay: serverTool((input) => (ran.push(input), "paid"), { needsApproval: true }) },
+      script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "pay", input: { amount: 5 } }] } : "Paid."),
+    });
+    kit.telegram.says(7, ADA_THERE, "pay");
+    const question = () => kit.telegram.seen(7, "bot").find(({ buttons }) => buttons.length > 0);
+    await kit.until(() => expect(question()).toBeDefined());
+    const holder = kit.holder();
+    const { toolCallId = "" } = holder.pendingApprovals()[0] ?? {};
+    const child = encodeURIComponent(`messenger:telegram:${encodeURIComponent("telegram:7")}`);
+    const url = `${kit.host.url}/agents/talk/main/sub/talk/${child}`;
+    const socket = await connectTo(`${url}?as=ben`);
+    let answered: Promise<{ readonly status: number; readonly body: unknown }> | undefined;
+    const ways: Readonly<Record<(typeof FIRST)[number], () => void>> = {
+      "the messenger": () => void kit.telegram.presses(7, ADA_THERE, question()?.id ?? 0, "Approve"),
+      "a socket": () => socket.approve(toolCallId, true),
+      HTTP: () => {
+        const body = JSON.stringify({ approved: true });
+        answered = fetch(`${url}/chat/tools/${toolCallId}?as=cy`, { method: "POST", body }).then(async (response) => ({
+          ...{ status: response.status, body: (await response.json()) as unknown },
+        }));
+      },
+      code: () => holder.answerApproval(toolCallId, true, { approver: "Chris" }),
     };
-    return database;
-  };
-  const kit = await openKit({
-    script: ({ userText }) => (userText === "hi" ? { text: pieces, delayMs: 20 } : "Hello, Ben."),
-    host: { storage: { ...storage, open } },
-  });
-  kit.network.says(DM, ADA, "hi");
-  await kit.until(() => expect(kit.texts()[0]).toContain("word"));
-  fails = true;
-  kit.network.says("memory:8", BEN, "hello");
-  await kit.until(() => expect(kit.texts()).toEqual([pieces.join("").trim()]));
-  await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
-  await kit.until(() => expect(kit.texts("memory:8")).toEqual(["Hello, Ben."]));
-  expect(kit.ports.filter(({ path }) => path.length === 1)).toHaveLength(2);
-});
+    // Code is no network: where it is not to be first, it comes when another has answered.
+    for (const way of [first, ...FIRST.filter((one) => one !== first && one !== "code")]) ways[way]();
+    await kit.until(() => expect(kit.texts().at(-1)).toBe("Paid."));
+    if (first !== "code") ways.code();
+    await kit.until(() => expect(kit.telegram.told).toHaveLength(1));
+    const by = holder.getToolApproval(toolCallId)?.by ?? "";
+    expect(first === "code" ? ["Chris"] : ["Ada", "Ben", "Cy"]).toContain(by);
+    expect(ran).toEqual([{ amount: 5 }]);
+    // At Telegram: under the question, and told to who pressed.
+    expect(kit.texts().filter((text) => text.includes(`Approved by ${by}`))).toHaveLength(1);
+    expect(kit.telegram.told[0]?.text).toBe(`Approved by ${by}`);
+    expect(kit.telegram.seen(7, "bot").flatMap(({ buttons }) => buttons)).toEqual([]);
+    // Who asks by HTTP is told whether it was they; who is connected sees the call approved, and its result once.
+    expect(await answered).toEqual({ status: 200, body: { changed: by === "Cy" } });
+    await socket.flushed();
+    expect(JSON.stringify(socket.frames)).toContain('"approved":true');
+    expect(holder.messages.flatMap(({ parts }) => parts).filter(({ type }) => type === "tool-pay")).toHaveLength(1);
+  },
+);
+
+test.each(networks)(
+  "%s: the life of the agent that speaks ends alone: what another holds goes on with its next life, in the same message",
+  async (name) => {
+    const pieces = Array.from({ length: 40 }, (_, n) => `word${n} `);
+    let fails = false;
+    const storage = memoryStorage();
+    const open: typeof storage.open = (id, listener) => {
+      const database = storage.open(id, listener);
+      const durable = database.durable.bind(database);
+      database.durable = async () => {
+        if (fails && id === "Talk/main") {
+          fails = false;
+          throw new Error("The disk of the agent that speaks failed.");
+        }
+        return durable();
+      };
+      return database;
+    };
+    const { kit, says, texts } = await NETWORKS[name]({
+      script: ({ userText }) => (userText === "hi" ? { text: pieces, delayMs: 20 } : "Hello, Ben."),
+      host: { storage: { ...storage, open } },
+    });
+    says("Ada", "hi");
+    await kit.until(() => expect(texts()[0]).toContain("word"));
+    fails = true;
+    says("Ben", "hello");
+    await kit.until(() => expect(texts()).toEqual([pieces.join("").trim()]));
+    await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+    await kit.until(() => expect(texts("Ben")).toEqual(["Hello, Ben."]));
+    expect(kit.ports.filter(({ path }) => path.length === 1)).toHaveLength(2);
+  },
+);

@@ -30,7 +30,7 @@ export const LONG: readonly string[] = [
   "test/jail/busy-host.test.ts",
   "test/long/{crash,rounds,same-model}.test.ts",
   "test/mcp/conformance-client.test.ts",
-  "test/messenger/{crash*,flat,thousand}.test.ts",
+  "test/messenger/{crash*,flat,hard,thousand}.test.ts",
   "test/messenger/chat-sdk/crash-{cut,files}.test.ts",
   "test/package/package.test.ts",
   "test/sandbox/resources.test.ts",

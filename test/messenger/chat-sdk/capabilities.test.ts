@@ -51,7 +51,9 @@ test("`supportsActions: false`: questions are answered in words; true: with butt
     const code = /YES (\w{4})/.exec(question()?.text ?? "")?.[1];
     expect(code === undefined).toBe(supportsActions);
     const press = kit.network.presses?.bind(kit.network);
-    await kit.deliver(code === undefined ? [press?.("Approve")].filter((one) => one !== undefined) : kit.network.says(`YES ${code}`));
+    await kit.deliver(
+      code === undefined ? [press?.("Approve")].filter((one) => one !== undefined) : kit.network.says(`YES ${code}`),
+    );
     await kit.until(() => expect(kit.texts()).toContain("All is paid."));
     expect(ran).toEqual(["paid"]);
   }
