@@ -144,6 +144,70 @@ test("a webhook with a secret: 200 once it is stored; a wrong secret is refused 
   kit.errors.length = 0;
 });
 
+test("a second message of the same person, while an answer is written, is a turn of its own after it, by both ways in", async () => {
+  for (const secretToken of [undefined, "s3cret"]) {
+    const gate = Promise.withResolvers<string>();
+    const kit = await openTelegram({
+      ...(secretToken !== undefined && { secretToken }),
+      tools: { wait: serverTool(() => gate.promise) },
+      script: ({ userText, step }) =>
+        step === 0 && userText === "one" ? { text: "First", toolCalls: [{ toolName: "wait", input: {} }] } : userText,
+    });
+    const url = `${kit.host.url}/agents/talk/main/messengers/telegram/webhook`;
+    if (secretToken !== undefined) kit.telegram.webhook = { url, secret: secretToken };
+    kit.telegram.says(7, ADA, "one");
+    await kit.until(() => expect(kit.texts()).toEqual(["First"]));
+    kit.telegram.says(7, ADA, "two");
+    kit.telegram.says(7, ADA, "three");
+    // All are taken while the first one runs.
+    await kit.until(() => expect(kit.deliveries()).toHaveLength(3));
+    expect(kit.model.calls).toHaveLength(1);
+    gate.resolve("now");
+    await kit.until(() => expect(kit.deliveries().every(({ state }) => state === "done")).toBe(true));
+    expect(kit.texts()).toEqual(["First\n\none", "two", "three"]);
+    expect(kit.model.calls).toHaveLength(4);
+  }
+});
+
+test("by webhook: what the app's own code throws on is not said to be taken, and comes again until it is stored", async () => {
+  let throws = 2;
+  const kit = await openTelegram({
+    secretToken: "s3cret",
+    allow() {
+      if (throws-- > 0) throw new Error("no directory");
+      return true;
+    },
+  });
+  const url = `${kit.host.url}/agents/talk/main/messengers/telegram/webhook`;
+  kit.telegram.webhook = { url, secret: "s3cret" };
+  kit.telegram.says(7, ADA, "hi");
+  await kit.until(() => expect(kit.texts()).toEqual(["Hello there."]));
+  await kit.until(() => expect(kit.telegram.deliveries.map(({ status }) => status)).toEqual([503, 503, 200]));
+  expect(kit.model.calls).toHaveLength(1);
+  expect(kit.errors).toContain("no directory");
+  kit.errors.length = 0;
+});
+
+test("by webhook: a turn that throws was taken, is said to have failed, once, and the next message is answered", async () => {
+  const kit = await openTelegram({
+    secretToken: "s3cret",
+    script: ({ userText }) => {
+      if (userText === "hi") throw new Error("secret detail");
+      return "Here.";
+    },
+  });
+  const url = `${kit.host.url}/agents/talk/main/messengers/telegram/webhook`;
+  kit.telegram.webhook = { url, secret: "s3cret" };
+  const update = kit.telegram.says(7, ADA, "hi");
+  const failed = "Something went wrong. Please try again.";
+  await kit.until(() => expect(kit.texts()).toEqual([failed]));
+  kit.telegram.repeats(update);
+  kit.telegram.says(7, ADA, "still there?");
+  await kit.until(() => expect(kit.texts()).toEqual([failed, "Here."]));
+  await kit.until(() => expect(kit.telegram.deliveries.map(({ status }) => status)).toEqual([200, 200, 200]));
+  kit.errors.length = 0;
+});
+
 test("the webhook is registered when the agent starts, with its secret", async () => {
   const kit = await openTelegram({ secretToken: "s3cret", register: { url: "http://127.0.0.1:9/hook" } });
   await kit.until(() => expect(kit.telegram.webhook).toEqual({ url: "http://127.0.0.1:9/hook", secret: "s3cret" }));
