@@ -1,5 +1,5 @@
-/** What a person does: talks, asks for pictures, or says two things at once. */
-export type Acts = "talk" | "files" | "pair";
+/** What a person does: talks, asks for pictures, says two things at once, or asks for what takes a tool. */
+export type Acts = "talk" | "files" | "pair" | "tool";
 
 const PAIR = ["one", "two"] as const;
 
@@ -35,6 +35,7 @@ export function nextAct(ada: Ada, acts: Acts, many?: Many): void {
   const said = ada.said();
   const shows = (text: string) => ada.seen().some((one) => one.text.includes(text));
   if (acts === "files") return void (said.length === 0 && ada.sends("look"));
+  if (acts === "tool") return void (said.length === 0 && ada.says("look"));
   if (acts === "pair") return void (said.length === 0 && PAIR.forEach((text) => ada.says(text)));
   if (many !== undefined) return void (saysMore(ada, many) && ada.says(`m${said.length}.`));
   if (said.length === 0) ada.says("long");
@@ -77,6 +78,7 @@ function stop(ada: Ada): void {
 export function isOver(ada: Ada, acts: Acts, many?: Many): boolean {
   const shows = (text: string) => ada.seen().some((one) => one.text.includes(text));
   if (acts === "files") return shows("file of 300");
+  if (acts === "tool") return shows("of it.");
   if (acts === "pair") return PAIR.every((text) => shows(answerTo(text)));
   if (many !== undefined) {
     const said = ada.said().length;

@@ -65,6 +65,20 @@ test.each(networks)(
   (way) => expectWhole(way, { KILL_IN: "after:(stopped)" }),
 );
 
+test.each(networks.flatMap((way) => ["before-end", "after-end"].map((moment) => [way, moment] as const)))(
+  "%s: killed when a turn is settled and the last change of its answer is due (%s): one message, the whole answer, no model is asked",
+  { timeout: MATRIX_MS },
+  async (way, moment) => {
+    const more = { ACTS: "tool", STOP: "button", KILL_IN: `${moment}:of it.` };
+    const { died, result } = await crashRun({ ...WAYS[way](more), deaths: [byItself] });
+    expect(died).toHaveLength(1);
+    expect(result.seen).toEqual(["Half\n\nof it."]);
+    expect(result.deliveries).toMatchObject([{ state: "done" }]);
+    expect(Boolean(result.deliveries[0]?.maybeTwice)).toBe(false);
+    expect([result.inbound, result.turns, result.calls]).toEqual([1, 1, 2]);
+  },
+);
+
 test.each<Way>(["memory", "Telegram, by polling"])(
   "%s: killed when a stop by its button is stored and who pressed is not told: no model is asked, and it is shown",
   { timeout: MATRIX_MS },

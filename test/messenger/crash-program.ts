@@ -65,6 +65,7 @@ const model = counter.wrap(
       const files = [100, 200, 300].map((size) => ({ mediaType: "image/png", data: new Uint8Array(size).fill(7) }));
       return { text: "Here.", files };
     }
+    if (acts === "tool") return step === 0 ? { text: "Half", toolCalls: [{ toolName: "wait", input: {} }] } : "of it.";
     if (userText === "long") return { text: ANSWER.match(/.{1,80}/gs) ?? [], delayMs: 1 };
     if (userText === "pay" && step === 0)
       return { text: "I will pay.", toolCalls: [{ toolName: "pay", input: { amount: 5 } }] };
@@ -167,8 +168,16 @@ class Talk extends Think {
       appendFileSync(ranFile, "ran\n");
       return "paid";
     };
+    // What is said before it has its message when it ends.
+    const waits = async () => {
+      while (rowsOf("SELECT 1 FROM perdure_delivery_part WHERE provider_id IS NOT NULL").length === 0) await pause();
+      return "done";
+    };
     const inputSchema = jsonSchema<Record<string, unknown>>({ type: "object" });
-    return { pay: durableTool(tool({ inputSchema, needsApproval: true, execute }), { replay: "safe" }) };
+    return {
+      pay: durableTool(tool({ inputSchema, needsApproval: true, execute }), { replay: "safe" }),
+      wait: durableTool(tool({ inputSchema, execute: waits }), { replay: "safe" }),
+    };
   }
   override getMessengers() {
     const definition = defined();

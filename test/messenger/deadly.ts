@@ -6,7 +6,8 @@ import type { Channel } from "perdure/messengers";
  * A channel in which the process dies, once in `dir`.
  * @param killIn `create:2`: the network has done the second one, and nobody has heard of it; so with `edit` and `file`.
  * `message:1`, `press:1`: what the network brings was verified, and nothing of it is stored. `tells:2`: before the second
- * press is answered. `before:words`, `after:words`: before, after a message is changed to a text with these words. Else: never
+ * press is answered. `before:words`, `after:words`: before, after a message is changed to a text with these words; with
+ * `-end` where no button is left below it. Else: never
  */
 export function deadly(channel: Channel, dir: string, killIn = ""): Channel {
   const [op, at = ""] = killIn.split(":");
@@ -32,11 +33,13 @@ export function deadly(channel: Channel, dir: string, killIn = ""): Channel {
       return sent;
     },
     edit: async (...args) => {
-      const [, , { text }] = args;
-      dies(op === "before" && text.includes(at));
+      const [, , { text, buttons = [] }] = args;
+      const isIt = (moment: string) =>
+        text.includes(at) && (op === moment || (op === `${moment}-end` && buttons.length === 0));
+      dies(isIt("before"));
       await channel.edit(...args);
       passed("edit");
-      dies(op === "after" && text.includes(at));
+      dies(isIt("after"));
     },
     ...(acknowledge !== undefined && {
       acknowledge: (...args) => {
