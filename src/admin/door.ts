@@ -1,16 +1,10 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import { sha256 } from "../base/hash.ts";
 import { type AdminRole, authorizeAdmin } from "../door/authorize.ts";
-import type { AdminHouse } from "./house.ts";
+import { ADMIN_PREFIX, type AdminHouse, OPERATOR_HEADER } from "./house.ts";
 import type { Mask } from "./mask.ts";
 import { ADMIN_ROUTES, type AdminAsked, type AdminRoute, AdminStream, readAdminBody } from "./routes.ts";
 
-/** Where the door is, over HTTP and by the socket alike. */
-export const ADMIN_PREFIX = "/_perdure/";
-/** What an operator is called, in their own words. */
-const OPERATOR_HEADER = "perdure-operator";
-
-const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_NAME_LENGTH = 80;
 
 /** By which way somebody has come, and what they may. */
@@ -50,8 +44,6 @@ export async function answerOperator(
     const found = findAdminRoute(request.method, url.pathname);
     const refusal = authorizeAdmin(operator.role, found.route.act);
     if (refusal !== undefined) throw refusal;
-    if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES)
-      throw new PerdureError("too_large", `A body may have ${MAX_BODY_BYTES} bytes.`);
     const { query, body } = { query: url.searchParams, body: await readAdminBody(request) };
     const who = nameIn(request);
     const asked: AdminAsked = { house, request, params: found.params, query, body, who };

@@ -2,6 +2,11 @@ import type { Identity } from "../base/identity.ts";
 import type { AgentEvent } from "../base/event.ts";
 import type { AgentPath, Sql } from "../port.ts";
 
+/** Where the door is, over HTTP and by the socket alike. */
+export const ADMIN_PREFIX = "/_perdure/";
+/** What an operator is called, in their own words. */
+export const OPERATOR_HEADER = "perdure-operator";
+
 /** What the operators' door asks of a host, or of a directory that no host has open. */
 export interface AdminHouse {
   /** What is known of it: where it is, what runs it, how much it holds. */

@@ -1,3 +1,4 @@
+import { readUpTo } from "../base/bytes.ts";
 import { errorText, PerdureError } from "../base/error.ts";
 import { isRecord } from "../base/json.ts";
 import type { AdminAct } from "../door/authorize.ts";
@@ -16,6 +17,7 @@ import type { AdminHouse, RunningHouse } from "./house.ts";
 const PAGE_AGENTS = 200;
 const PAGE_MESSAGES = 100;
 const SHOWN_AUDIT = 100;
+const MAX_BODY_BYTES = 1024 * 1024;
 
 /** A request that may be answered. */
 export interface AdminAsked {
@@ -247,18 +249,21 @@ function running(house: AdminHouse): RunningHouse {
   );
 }
 
+const ID_FORM = "An id is Class/name, as `perdure agents` lists them.";
+
 /** The id of an agent in an address, which may be new. */
 function pathOf(params: Readonly<Record<string, string>>): string {
-  return agentId(parseAgentId(params.id ?? ""));
+  try {
+    return agentId(parseAgentId(params.id ?? ""));
+  } catch {
+    throw new PerdureError("bad_input", `${JSON.stringify(params.id)} is no agent's id. ${ID_FORM}`);
+  }
 }
 
 function known(house: AdminHouse, params: Readonly<Record<string, string>>): string {
   const id = pathOf(params);
   if (house.has(id)) return id;
-  throw new PerdureError(
-    "not_found",
-    `There is no agent ${id}. An id is Class/name, as \`perdure agents\` lists them.`,
-  );
+  throw new PerdureError("not_found", `There is no agent ${id}. ${ID_FORM}`);
 }
 
 function countIn(query: URLSearchParams, name: string, fallback: number): number {
@@ -276,9 +281,13 @@ function groupIn(query: URLSearchParams): UsageGroup {
   throw new PerdureError("bad_input", `\`by\` must be one of ${[...GROUPS].join(", ")}.`);
 }
 
-/** The body of a request as a JSON object. @throws PerdureError `bad_input` */
+/** The body of a request as a JSON object. No more of it is read than it may have. @throws PerdureError `bad_input`, `too_large` */
 export async function readAdminBody(request: Request): Promise<Record<string, unknown>> {
-  const text = await request.text();
+  const tooMuch = () => new PerdureError("too_large", `A body may have ${MAX_BODY_BYTES} bytes.`);
+  // How long it is it need not say.
+  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) throw tooMuch();
+  if (request.body === null) return {};
+  const text = new TextDecoder().decode(await readUpTo(request.body, MAX_BODY_BYTES, tooMuch));
   if (text.trim() === "") return {};
   let value: unknown;
   try {

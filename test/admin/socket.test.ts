@@ -1,10 +1,13 @@
+import { request as ask } from "node:http";
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Agent } from "perdure";
 import { expect, test } from "vitest";
-import { adminSocketOf } from "../../src/host/node/admin-socket.ts";
+import { adminSocketOf } from "../../src/host/node/admin-place.ts";
 import { eventually, openHost, tempDir } from "../host/open-host.ts";
-import { bySocket, deskOf, paid, SECRET_KEY } from "./desk.ts";
+import { bySocket, deskOf, paid, SECRET_KEY, V1 } from "./desk.ts";
+
+const PIECE = 64 * 1024;
 
 type Item = Record<string, unknown>;
 const itemsOf = (body: Record<string, unknown>) => body["items"] as Item[];
@@ -113,4 +116,26 @@ test("a conversation is had by the socket, and the agent's own rule is asked", a
   expect(shut).toMatchObject({ status: 403, body: { error: { code: "not_allowed" } } });
   const empty = await bySocket(dir, "POST", `agents/${encodeURIComponent("Desk/new")}/chat`, {});
   expect(empty).toMatchObject({ status: 400, body: { error: { code: "bad_input" } } });
+});
+
+test("a body that never ends and does not say how long it is is refused while it comes", async () => {
+  const dir = tempDir();
+  const { Desk } = deskOf([]);
+  await openHost({ agents: { Desk }, dir });
+  const path = `${V1}/agents/${encodeURIComponent("Desk/new")}/chat`;
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const asked = ask({ socketPath: join(dir, "admin.sock"), method: "POST", path, headers: { host: "localhost" } });
+    const piece = "x".repeat(PIECE);
+    const send = () => {
+      // A host that read on would be told more and more.
+      if (!asked.destroyed) asked.write(piece, () => setImmediate(send));
+    };
+    asked.on("response", (response) => {
+      asked.destroy();
+      resolve(response.statusCode);
+    });
+    asked.on("error", reject);
+    send();
+  });
+  expect(status).toBe(413);
 });

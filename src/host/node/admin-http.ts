@@ -1,5 +1,5 @@
-import { ADMIN_PREFIX, answerOperator, roleOf } from "../../admin/door.ts";
-import type { AdminHouse } from "../../admin/house.ts";
+import { answerOperator, roleOf } from "../../admin/door.ts";
+import { ADMIN_PREFIX, type AdminHouse } from "../../admin/house.ts";
 import { createMask } from "../../admin/mask.ts";
 import { PerdureError } from "../../base/error.ts";
 import { refuseUnknown } from "../../base/known-options.ts";
