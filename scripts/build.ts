@@ -20,6 +20,7 @@ const TARGET = "node22";
 const LINE_LENGTH = 120;
 /** What is started by its address, not imported. */
 const PROGRAMS = [
+  "src/cli/perdure.ts",
   "src/toolbox/sandbox/bash/node/worker.ts",
   "src/toolbox/sandbox/npm/node/bundle-child.ts",
   "src/toolbox/sandbox/quickjs/node/lane-entry.ts",
@@ -27,6 +28,8 @@ const PROGRAMS = [
 
 /** Subpaths that browsers load. */
 const PAGES = ["client", "react", "collections", "collections-log", "collections-worker", "collections-answer"];
+/** Subpaths that run on Node alone. */
+const ON_NODE: ReadonlySet<string> = new Set(["node", "testing"]);
 const QUIET = { pluginTimings: false };
 /** Loaded on demand, in folders of what needs Node. The package's `imports` say what stands in their place elsewhere. */
 const NODE_MODULE = /^src\/(?:.+\/)?([^/]+)\/node\/([^/]+)\.ts$/;
@@ -66,7 +69,7 @@ async function bundleCode(): Promise<void> {
   const programs = Object.fromEntries(PROGRAMS.map((path) => [basename(path, ".ts"), path]));
   const onDemand = { ...nodeModules(), "needs-node": "src/host/cloudflare/needs-node.ts" };
   const input = { ...entries, ...programs, ...onDemand };
-  const core = await coreModules(input);
+  const { core, onNode } = await sharedModules(input);
   const bundle = await rolldown({
     cwd: root,
     input,
@@ -81,15 +84,21 @@ async function bundleCode(): Promise<void> {
     codeSplitting: {
       includeDependenciesRecursively: false,
       // A file for each set of subpaths that share it would be eighty: to read and link them takes as long as what is in them.
-      groups: [{ name: (id) => (core.has(id) ? "core" : null) }],
+      groups: [{ name: (id) => (core.has(id) ? "core" : onNode.has(id) ? "on-node" : null) }],
     },
   });
   await bundle.close();
   for (const file of output) if (file.type === "chunk") await writeCode(file.fileName, file.code, file.map?.toString());
 }
 
-/** What `import "perdure"` needs, but not what pages and programs load as well: those must stay small. */
-async function coreModules(input: Readonly<Record<string, string>>): Promise<ReadonlySet<string>> {
+/**
+ * What comes into one file each, but for what pages and programs load as well, which must stay small: `core` is what
+ * `import "perdure"` needs; `onNode` what `perdure/node` adds that nobody needs who may run elsewhere. The command opens a
+ * directory with it.
+ */
+async function sharedModules(
+  input: Readonly<Record<string, string>>,
+): Promise<{ readonly core: ReadonlySet<string>; readonly onNode: ReadonlySet<string> }> {
   const { metafile } = await build({
     ...{ absWorkingDir: root, entryPoints: Object.values(input), outdir: dist, write: false, metafile: true },
     ...{ bundle: true, splitting: true, format: "esm", platform: "node", packages: "external", logLevel: "warning" },
@@ -107,9 +116,14 @@ async function coreModules(input: Readonly<Record<string, string>>): Promise<Rea
   };
   const apart = reached([...PAGES.map((name) => input[name] ?? ""), ...PROGRAMS]);
   const faces = new Set(Object.values(input).map((source) => join(root, source)));
-  const ours = [...reached([input["index"] ?? ""])].filter((path) => !apart.has(path)).map((path) => join(root, path));
+  const anywhere = reached(Object.entries(entries).flatMap(([name, source]) => (ON_NODE.has(name) ? [] : [source])));
   // Not the faces: each has its public names, and no others.
-  return new Set(ours.filter((path) => !faces.has(path)));
+  const ours = (paths: readonly string[]) =>
+    paths.filter((path) => !apart.has(path) && !faces.has(join(root, path))).map((path) => join(root, path));
+  return {
+    core: new Set(ours([...reached([input["index"] ?? ""])])),
+    onNode: new Set(ours([...reached([input["node"] ?? ""])].filter((path) => !anywhere.has(path)))),
+  };
 }
 
 /** Names stay; lines are short enough to be told apart in a stack trace, by the maps and without them. */

@@ -1,12 +1,21 @@
 // What is published: built, packed and used as an app would.
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { repository } from "../guards/plant.ts";
-import { tempDir } from "../host/open-host.ts";
 
 const MEGABYTE = 1_000_000;
 
@@ -19,6 +28,8 @@ interface Packed {
 let app: string;
 let packed: Packed;
 let told: Readonly<Record<string, unknown>>;
+/** Where the app had its agents. */
+let place: string;
 
 beforeAll(() => {
   run(["scripts/build.ts"], repository);
@@ -37,7 +48,8 @@ beforeAll(() => {
     if (!name.startsWith(".")) symlinkSync(join(repository, "node_modules", name), join(modules, name));
   }
   cpSync(join(import.meta.dirname, "program.mjs"), join(app, "program.mjs"));
-  told = JSON.parse(run(["--preserve-symlinks", "program.mjs", tempDir()], app)) as typeof told;
+  place = join(app, "data");
+  told = JSON.parse(run(["--preserve-symlinks", "program.mjs", place], app)) as typeof told;
 }, 300_000);
 afterAll(() => rmSync(app, { recursive: true, force: true }));
 
@@ -60,10 +72,32 @@ test("an import loads neither the AI SDK nor what an agent may never use; a firs
   // Nothing of sandboxes, MCP, messengers or collections.
   expect(told["onImport"]).toEqual({
     packages: ["@hono/node-server", "better-sqlite3", "croner", "hono", "perdure", "ws"],
-    // `core`, the host, and what pages and programs load too.
+    // `core`, the host, and what pages, programs, the command and another host load too.
     files: [
-      ...["abort", "agent-path", "core", "error", "event-stream", "file-calls", "history", "id", "in-order"],
-      ...["index.js", "json", "node.js", "parse-chunk", "row-frames", "session-frames", "time", "tool-input", "types"],
+      ...[
+        "abort",
+        "admin-place",
+        "agent-path",
+        "core",
+        "error",
+        "event-stream",
+        "file-calls",
+        "history",
+        "host-socket",
+      ],
+      ...[
+        "id",
+        "in-order",
+        "index.js",
+        "json",
+        "node.js",
+        "on-node",
+        "package-root",
+        "parse-chunk",
+        "path",
+        "row-frames",
+      ],
+      ...["session-frames", "sql-error", "time", "tool-input", "types"],
     ],
   });
   expect(told["saidFirst"]).toBe("Yes.");
@@ -97,6 +131,27 @@ test("a Worker that has only the package is bundled without Node's modules, and 
   const imports = Object.values(metafile.outputs).flatMap((one) => one.imports.filter(({ external }) => external));
   expect([...new Set(imports.map(({ path }) => path))].sort()).toEqual(["cloudflare:workers", "node:async_hooks"]);
   expect(outputFiles[0]?.text).toContain("This needs Node");
+});
+
+test("the command is installed with the package, and reads a directory at rest", () => {
+  // What npm does with the package's `bin`.
+  const modules = join(app, "node_modules");
+  const { bin } = JSON.parse(readFileSync(join(modules, "perdure", "package.json"), "utf8")) as {
+    bin: { perdure: string };
+  };
+  const target = join(modules, "perdure", bin.perdure);
+  chmodSync(target, 0o755);
+  mkdirSync(join(modules, ".bin"));
+  symlinkSync(target, join(modules, ".bin", "perdure"));
+  const perdure = (...args: readonly string[]) => {
+    const { env, ...rest } = options(app);
+    const path = [dirname(process.execPath), process.env["PATH"]].join(delimiter);
+    return execFileSync(join(modules, ".bin", "perdure"), args, { ...rest, env: { ...env, PATH: path } });
+  };
+  expect(JSON.parse(perdure("info", "--json", "--dir", place))).toMatchObject({ running: false, ok: true });
+  expect(JSON.parse(perdure("agents", "--json", "--dir", place))).toMatchObject({ id: "Talk/one", last: "completed" });
+  expect(perdure("messages", "Talk/one", "--dir", place)).toContain("Both were run.");
+  expect(perdure("docs", "operate")).toContain("# Operating a host");
 });
 
 function run(args: readonly string[], cwd: string): string {

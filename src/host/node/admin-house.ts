@@ -66,6 +66,7 @@ export function runningHouse(parts: {
   };
 }
 
-function place(dir: string | undefined) {
+/** Where a host or a directory is, and what reads it. */
+export function place(dir: string | undefined) {
   return { version: packageVersion(), node: process.version, dir: dir === undefined ? null : fs.realpathSync(dir) };
 }

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 
 /** The folder of this package, as it is installed: its pages and its manifest are there. */
-function packageRoot(): string {
+export function packageRoot(): string {
   for (let folder = import.meta.dirname; folder !== path.dirname(folder); folder = path.dirname(folder)) {
     if (fs.existsSync(path.join(folder, "package.json"))) return folder;
   }

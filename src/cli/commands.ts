@@ -1,0 +1,344 @@
+import { styleText } from "node:util";
+import { PerdureError, type PerdureErrorCode } from "../base/error.ts";
+import { isRecord } from "../base/json.ts";
+import { listPages, readPage } from "./docs.ts";
+import { cut, dim, harmless, terminalWidth, toFields, toTable } from "./table.ts";
+import { type Target, Unreached } from "./target.ts";
+
+type Item = Readonly<Record<string, unknown>>;
+
+/** What was asked about is not so: an agent that cannot be read, a host that is not well. */
+export class NotHeld extends Error {}
+
+/** A command with what it was given. */
+interface Call {
+  /** What it is about, opened when it is first asked. */
+  readonly target: () => Promise<Target>;
+  readonly operands: readonly string[];
+  readonly values: Readonly<Record<string, string | boolean | undefined>>;
+  readonly json: boolean;
+}
+
+/** A command. */
+export interface Command {
+  readonly name: string;
+  /** `<x>` must be given, `[x]` may be. */
+  readonly operands: readonly string[];
+  readonly options: readonly string[];
+  readonly what: string;
+  readonly run: (call: Call) => Promise<void> | void;
+}
+
+/** All of them, in the order in which they are listed. */
+export const COMMANDS: readonly Command[] = [
+  {
+    ...{ name: "info", operands: [], options: [], what: "what the host is, and how much it holds" },
+    run: async (call) => print(call, [await one(call, "GET", "host")], hostFields),
+  },
+  {
+    ...{ name: "health", operands: [], options: [], what: "exit 0 if a host runs and takes work" },
+    async run(call) {
+      const { running, ok } = await one(call, "GET", "host");
+      if (running !== true) throw new NotHeld("No host runs here.");
+      if (ok !== true) throw new NotHeld("The host is stopping.");
+      print(call, [{ ok: true }], () => "ok");
+    },
+  },
+  {
+    ...{ name: "agents", operands: [], options: ["class"], what: "all agents, and what they do" },
+    run: async (call) => print(call, await all(call, "agents"), agentTable, "There are no agents yet."),
+  },
+  {
+    ...{ name: "show", operands: ["<agent>"], options: [], what: "sessions, turns and questions of one agent" },
+    run: async (call) => print(call, [await one(call, "GET", agent(call))], agentPage),
+  },
+  {
+    ...{ name: "messages", operands: ["<agent>"], options: ["session", "limit"], what: "what was said last" },
+    async run(call) {
+      const { messages } = await one(call, "GET", `${agent(call)}/messages${query(call, ["session", "limit"])}`);
+      const said = Array.isArray(messages) ? (messages as Item[]) : [];
+      print(call, said, (items) => items.map(toWords).join("\n\n"), "Nothing was said yet.");
+    },
+  },
+  {
+    ...{ name: "tail", operands: ["[agent]"], options: [], what: "events as they happen, until Ctrl-C" },
+    run: tail,
+  },
+  {
+    ...{ name: "chat", operands: ["<agent>", "<message>"], options: ["session"] },
+    what: "says something, and prints the answer",
+    run: chat,
+  },
+  {
+    ...{ name: "approvals", operands: [], options: ["class"], what: "calls that wait for a person" },
+    async run(call) {
+      const toText = (items: readonly Item[]) => toTable(items, ["agent", "call", "tool", "input", "askedAt"]);
+      print(call, await all(call, "approvals"), toText, "Nothing waits for a person.");
+    },
+  },
+  {
+    ...{ name: "approve", operands: ["<agent>", "<call>"], options: ["reason"], what: "says yes to a call" },
+    run: (call) => decide(call, true),
+  },
+  {
+    ...{ name: "deny", operands: ["<agent>", "<call>"], options: ["reason"], what: "says no to a call" },
+    run: (call) => decide(call, false),
+  },
+  {
+    ...{ name: "stop", operands: ["<agent>", "<turn>"], options: [], what: "stops a turn for good" },
+    run: async (call) =>
+      done(call, "POST", `${agent(call)}/turns/${encodeURIComponent(call.operands[1] ?? "")}/stop`, "stopped"),
+  },
+  {
+    ...{ name: "cost", operands: [], options: ["by", "class"] },
+    what: "calls, tokens and dollars by model, purpose or day",
+    async run(call) {
+      const toText = (items: readonly Item[]) => toTable(items, ["key", "calls", "tokens", "usd", "unpriced"]);
+      print(call, sumUp(await all(call, `cost${query(call, ["by"])}`)), toText, "No model was called yet.");
+    },
+  },
+  {
+    ...{ name: "audit", operands: [], options: ["limit"], what: "what operators did, the newest first" },
+    async run(call) {
+      const { items } = await one(call, "GET", `audit${query(call, ["limit"])}`);
+      const toText = (rows: readonly Item[]) =>
+        toTable(rows, ["at", "via", "who", "act", "agent", "detail", "outcome"]);
+      print(call, items as Item[], toText, "Operators have done nothing yet.");
+    },
+  },
+  {
+    ...{ name: "check", operands: [], options: [], what: "whether all agents can be read" },
+    async run(call) {
+      const items = await all(call, "check");
+      const bad = items.filter(({ ok }) => ok !== true);
+      const readable = `Agents that can be read: ${items.length - bad.length} of ${items.length}.`;
+      print(call, call.json ? items : bad, (rows) => toTable(rows, ["id", "error"]), readable);
+      if (bad.length > 0) throw new NotHeld(readable);
+    },
+  },
+  {
+    ...{ name: "erase", operands: ["<agent>"], options: ["yes"] },
+    what: "deletes an agent, with all below it; needs --yes",
+    async run(call) {
+      if (call.values["yes"] !== true)
+        throw new PerdureError(
+          "bad_input",
+          `This deletes ${call.operands[0]} for good, with all agents below it. Add --yes.`,
+        );
+      await done(call, "DELETE", agent(call), "deleted");
+    },
+  },
+  {
+    ...{ name: "docs", operands: ["[page]"], options: [], what: "the pages of this version, or one of them" },
+    run(call) {
+      const [name] = call.operands;
+      if (name === undefined) print(call, listPages(), (pages) => toTable(pages, ["page", "title"]));
+      else print(call, [{ page: name, text: readPage(name) }], ([page]) => String(page?.["text"] as string).trimEnd());
+    },
+  },
+];
+
+function agent({ operands }: Call): string {
+  return `agents/${encodeURIComponent(operands[0] ?? "")}`;
+}
+
+function query({ values }: Call, names: readonly string[]): string {
+  const given = names.flatMap((name) =>
+    typeof values[name] === "string" ? [[name, values[name]] as [string, string]] : [],
+  );
+  return given.length === 0 ? "" : `?${new URLSearchParams(given).toString()}`;
+}
+
+async function decide(call: Call, approved: boolean): Promise<void> {
+  const place = `${agent(call)}/approvals/${encodeURIComponent(call.operands[1] ?? "")}`;
+  await done(call, "POST", place, approved ? "approved" : "denied", { approved, reason: call.values["reason"] });
+}
+
+async function done(call: Call, method: string, place: string, word: string, body?: object): Promise<void> {
+  const item = await one(call, method, place, body);
+  print(call, [item], () => harmless(`${word} ${call.operands.join(" ")}`));
+}
+
+/** What something is answered that shows no token, or a wrong one. */
+const UNAUTHORIZED = 401;
+
+async function answered(
+  { target }: Call,
+  ...[method, place, body, signal]: Parameters<Target["ask"]>
+): Promise<Response> {
+  const host = await target();
+  const response = await host.ask(method, place, body, signal);
+  if (response.ok) return response;
+  if (response.status === UNAUTHORIZED)
+    throw new PerdureError(
+      "bad_config",
+      "The host knows no such token. Set PERDURE_TOKEN to one of its `admin.token`.",
+    );
+  const text = await response.text();
+  let told: unknown;
+  try {
+    told = (JSON.parse(text) as Item)["error"];
+  } catch {
+    // Something else answers there.
+  }
+  if (isRecord(told)) throw toError(told, host.isAtRest);
+  throw new NotHeld(
+    `What answers there is no host that is open to operators: ${response.status}. See \`perdure docs operate\`.`,
+  );
+}
+
+function toError({ code, message }: Item, isAtRest: boolean): Error {
+  if (isAtRest && code === "bad_state") return new Unreached(String(message as string));
+  return new PerdureError(code as PerdureErrorCode, String(message as string));
+}
+
+async function one(call: Call, method: string, place: string, body?: object): Promise<Item> {
+  return (await (await answered(call, method, place, body)).json()) as Item;
+}
+
+/** All pages of a list. */
+async function all(call: Call, place: string): Promise<Item[]> {
+  const items: Item[] = [];
+  const more = typeof call.values["class"] === "string" ? { class: call.values["class"] } : {};
+  for (let after = ""; ;) {
+    const { pathname, search } = new URL(place, "http://x");
+    const asked = new URLSearchParams([...new URLSearchParams(search), ...Object.entries(more), ["after", after]]);
+    const page = await one(call, "GET", `${pathname.slice(1)}?${asked.toString()}`);
+    items.push(...(page["items"] as Item[]));
+    if (typeof page["next"] !== "string") return items;
+    after = page["next"];
+  }
+}
+
+/** The lines of an answer as they come. @throws Unreached when the host goes away */
+async function* linesOf(response: Response): AsyncIterable<string> {
+  let rest = "";
+  try {
+    for await (const text of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+      const parts = (rest + text).split("\n");
+      rest = parts.pop() ?? "";
+      yield* parts;
+    }
+  } catch {
+    throw new Unreached("The host has gone away.");
+  }
+}
+
+async function tail(call: Call): Promise<void> {
+  const [id] = call.operands;
+  const interrupted = new AbortController();
+  const end = () => interrupted.abort();
+  process.once("SIGINT", end).once("SIGTERM", end);
+  try {
+    const place = id === undefined ? "events" : `events?agent=${encodeURIComponent(id)}`;
+    for await (const line of linesOf(await answered(call, "GET", place, undefined, interrupted.signal))) {
+      const item = JSON.parse(line) as Item;
+      if (isRecord(item["error"])) throw toError(item["error"], (await call.target()).isAtRest);
+      print(call, [item], () => toEventLine(item));
+    }
+    throw new Unreached("The host has stopped.");
+  } catch (thrown) {
+    if (!interrupted.signal.aborted) throw thrown;
+  } finally {
+    process.off("SIGINT", end).off("SIGTERM", end);
+  }
+}
+
+const DATA = "data: ";
+
+async function chat(call: Call): Promise<void> {
+  const { session } = call.values;
+  const body = { message: call.operands[1], ...(session !== undefined && { session }) };
+  let said = "";
+  const questions: string[] = [];
+  for await (const line of linesOf(await answered(call, "POST", `${agent(call)}/chat`, body))) {
+    if (!line.startsWith(DATA) || line === `${DATA}[DONE]`) continue;
+    const chunk = JSON.parse(line.slice(DATA.length)) as Item;
+    const { type } = chunk;
+    if (call.json) print(call, [chunk], () => "");
+    else if (type === "text-delta") process.stdout.write((said = harmless(String(chunk["delta"] as string))));
+    else if (type === "text-end" && !said.endsWith("\n")) process.stdout.write((said = "\n"));
+    if (type === "error") throw new NotHeld(String(chunk["errorText"] as string));
+    if (type === "tool-approval-request") questions.push(String(chunk["toolCallId"] as string));
+  }
+  for (const question of questions)
+    console.error(harmless(`It waits for a person: perdure approve ${call.operands[0]} ${question}`));
+}
+
+function sumUp(items: readonly Item[]): Item[] {
+  const sums = new Map<string, Record<string, number>>();
+  for (const item of items) {
+    const key = String(item["key"] as string);
+    const sum = sums.get(key) ?? { calls: 0, tokens: 0, usd: 0, unpriced: 0 };
+    for (const name of Object.keys(sum)) sum[name] = (sum[name] ?? 0) + Number(item[name]);
+    sums.set(key, sum);
+  }
+  return [...sums].map(([key, sum]) => ({ key, ...sum }));
+}
+
+/** @param none what people are told, beside the data, where there is none */
+function print({ json }: Call, items: readonly Item[], toText: (items: readonly Item[]) => string, none = ""): void {
+  if (items.length === 0) {
+    if (none !== "" && !json) console.error(none);
+    return;
+  }
+  const text = json ? items.map((item) => JSON.stringify(item)).join("\n") : toText(items);
+  process.stdout.write(`${text}\n`);
+}
+
+function hostFields([item = {}]: readonly Item[]): string {
+  const { running, ok, notices, ...rest } = item;
+  const state = running === true ? (ok === true ? "running" : "stopping") : "at rest: no host runs";
+  return toFields({ state, ...rest, notices });
+}
+
+function agentTable(items: readonly Item[]): string {
+  const rows = items.map((item) => ({ ...item, state: stateOf(item) }));
+  return toTable(rows, ["id", "state", "last", "usedAt", "calls", "tokens", "usd"]);
+}
+
+function stateOf({ awake, running, waiting, questions }: Item): string {
+  const doing = [
+    running === 0 ? "" : `runs ${String(running)}`,
+    waiting === 0 ? "" : `queues ${String(waiting)}`,
+    questions === 0 ? "" : `asks ${String(questions)}`,
+  ].filter((part) => part !== "");
+  return doing.length > 0 ? doing.join(", ") : awake === true ? "awake" : "asleep";
+}
+
+function agentPage([item = {}]: readonly Item[]): string {
+  const { id, last, usedAt, calls, tokens, usd, children } = item;
+  const sections = [
+    ["sessions", ["id", "name", "parent", "subject", "current", "updatedAt"]],
+    ["turns", ["id", "status", "trigger", "session", "attempts", "error", "createdAt"]],
+    ["pending", ["call", "tool", "summary", "input", "askedAt", "expiresAt"]],
+  ] as const;
+  const tables = sections.flatMap(([name, columns]) => {
+    const rows = item[name] as Item[];
+    return rows.length === 0
+      ? []
+      : [`\n\n${styleText("bold", name, { stream: process.stdout })}\n${toTable(rows, columns)}`];
+  });
+  return toFields({ id, state: stateOf(item), last, usedAt, calls, tokens, usd, children }) + tables.join("");
+}
+
+function toWords({ role, parts }: Item): string {
+  const words = (Array.isArray(parts) ? (parts as Item[]) : []).flatMap((part) => {
+    const { type, text, state, input } = part;
+    if (typeof text === "string") return text.trim() === "" ? [] : [harmless(text.trim())];
+    if (state === undefined) return type === "step-start" ? [] : [dim(harmless(`[${String(type as string)}]`))];
+    const name = String((part["toolName"] ?? type) as string).replace(/^tool-/, "");
+    const line = harmless(`[${name} ${String(state as string)}] ${JSON.stringify(input ?? null)}`);
+    return [dim(cut(line, terminalWidth()))];
+  });
+  return [styleText("bold", String(role as string), { stream: process.stdout }), ...words].join("\n");
+}
+
+const TYPE_WIDTH = 20;
+
+function toEventLine({ type, id, timestamp, payload }: Item): string {
+  const time = new Date(Number(timestamp)).toISOString().slice(11, 23);
+  const rest = [String(type as string).padEnd(TYPE_WIDTH), id, payload === undefined ? "" : JSON.stringify(payload)];
+  const line = harmless(rest.filter((part) => part !== undefined && part !== "").join("  ")).trimEnd();
+  return `${dim(time)}  ${cut(line, terminalWidth() - time.length - 2)}`;
+}
