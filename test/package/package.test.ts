@@ -107,7 +107,7 @@ test("an import loads neither the AI SDK nor what an agent may never use; a firs
       ...["eventsource-parser", "perdure", "zod"],
     ],
     // Says whether a shell can be offered to the model.
-    files: ["shell-lane"],
+    files: ["node-bash-shell-lane.js"],
   });
 });
 
