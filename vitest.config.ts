@@ -65,7 +65,7 @@ export default defineConfig({
     maxWorkers: 4,
     // An eleventh of the points of most crash matrices: no number of commits that belong together is a divisor of it.
     // PERDURE_CRASH=all leaves none out.
-    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "11" },
+    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? (process.env.PERDURE_CRASH_STEP ?? "1") : "11" },
     // Generous, for busy machines: nothing waits longer than it must.
     testTimeout: 180_000,
     hookTimeout: 180_000,

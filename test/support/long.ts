@@ -32,7 +32,7 @@ export const LONG: readonly string[] = [
   "test/long/{crash,rounds,same-model}.test.ts",
   "test/mcp/conformance-client.test.ts",
   "test/messenger/{crash*,flat,hard,thousand}.test.ts",
-  "test/messenger/chat-sdk/crash-{cut,files}.test.ts",
+  "test/messenger/chat-sdk/{crash*,ways}.test.ts",
   "test/package/package.test.ts",
   "test/sandbox/resources.test.ts",
   "test/sessions/{branches-property,crash,crash-side-by-side,wire-random}.test.ts",
