@@ -15,6 +15,8 @@ const model = scriptedModel(() => "Fine.");
 const picture = Buffer.from(`${SECRET} `.repeat(3_000));
 
 class Desk extends Think {
+  /** By the fast clock, a few seconds between two lives on a busy machine are minutes without progress. */
+  override chatRecovery = { noProgressTimeoutMs: 1e9, maxAgeMs: 1e9 };
   override workspaceTools = false as const;
   override mediaRetention = { keepInMessages: 1 };
   readonly #port: AgentHost;

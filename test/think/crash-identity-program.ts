@@ -33,6 +33,8 @@ function noted(where: string, needsApproval: boolean) {
 
 class Child extends Think {
   override workspaceTools = false as const;
+  /** By the fast clock, a few seconds between two lives on a busy machine are minutes without progress. */
+  override chatRecovery = { noProgressTimeoutMs: 1e9, maxAgeMs: 1e9 };
   override getModel() {
     return childModel;
   }
@@ -46,6 +48,8 @@ class Child extends Think {
 
 class Talk extends Think {
   override workspaceTools = false as const;
+  /** By the fast clock, a few seconds between two lives on a busy machine are minutes without progress. */
+  override chatRecovery = { noProgressTimeoutMs: 1e9, maxAgeMs: 1e9 };
   override getModel() {
     return parentModel;
   }

@@ -183,7 +183,13 @@ class Talk extends Think {
   override prices = { "scripted/*": { input: 1, output: 5 } };
   override budgets = JSON.parse(BUDGETS ?? "{}") as Think["budgets"];
   override maxSteps = BUDGETS === undefined ? 10 : Infinity;
-  override chatRecovery = { maxAttempts: Number(MAX_ATTEMPTS ?? 10), terminalMessage: "Given up." };
+  /** By the fast clock, a few seconds between two lives on a busy machine are minutes without progress. */
+  override chatRecovery = {
+    maxAttempts: Number(MAX_ATTEMPTS ?? 10),
+    terminalMessage: "Given up.",
+    noProgressTimeoutMs: 1e9,
+    maxAgeMs: 1e9,
+  };
   readonly #port: AgentHost;
 
   constructor(port: AgentHost) {

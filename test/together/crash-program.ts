@@ -112,6 +112,8 @@ const alive = new Map<string, Layered>();
 
 abstract class Layered extends Think {
   override workspaceTools = false as const;
+  /** By the fast clock, a few seconds between two lives on a busy machine are minutes without progress. */
+  override chatRecovery = { noProgressTimeoutMs: 1e9, maxAgeMs: 1e9 };
   abstract readonly layer: Layer;
   override prices = { "scripted/*": { input: 1, output: 5 } };
   readonly #port: AgentHost;
