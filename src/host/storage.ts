@@ -1,6 +1,6 @@
 import type { AuditBook } from "../admin/house.ts";
 import type { Blobs, Sql } from "../port.ts";
-import type { PerdureError } from "../base/error.ts";
+import { PerdureError } from "../base/error.ts";
 
 /** One agent's rows, open for one life. */
 export interface AgentStore extends Sql {
@@ -82,4 +82,15 @@ export interface TxListener {
   committed(): void;
   /** The first row ever of this agent is about to be stored. What it returns is durable before the row is. Must not throw. */
   created?(): Promise<void> | undefined;
+}
+
+/** Checks a transaction before it is committed, by what its work returned. @throws PerdureError `bad_state`, `agent_gone` */
+export function checkTxEnd(result: unknown, label: string, isReleased: boolean): void {
+  if (typeof result === "object" && result !== null && "then" in result && typeof result.then === "function") {
+    throw new PerdureError(
+      "bad_state",
+      "The function given to tx() returned a promise. Await before or after it, never inside.",
+    );
+  }
+  if (isReleased) throw new PerdureError("agent_gone", `${label} was ended inside a transaction, which was undone.`);
 }

@@ -3,7 +3,7 @@ import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
 import { migrate } from "../../store/migrations.ts";
 import { toSqlError } from "../sql-error.ts";
 import { guardStatement, isReading } from "../statement-guard.ts";
-import type { AgentStore, TxListener } from "../storage.ts";
+import { type AgentStore, checkTxEnd, type TxListener } from "../storage.ts";
 import { hasTables, rowBlobs } from "./object-rows.ts";
 import type { ObjectStorage } from "./platform.ts";
 
@@ -82,15 +82,7 @@ export class ObjectStore implements AgentStore {
     try {
       result = this.#tx(() => {
         const value = work();
-        if (isPromise(value)) {
-          throw new PerdureError(
-            "bad_state",
-            "The function given to tx() returned a promise. Await before or after it, never inside.",
-          );
-        }
-        if (this.#released) {
-          throw new PerdureError("agent_gone", `${this.#label} was ended inside a transaction, which was undone.`);
-        }
+        checkTxEnd(value, this.#label, this.#released);
         if (isOutermost && this.#dirty) this.#announce();
         return value;
       });
@@ -196,8 +188,4 @@ function readsOnly(query: string): boolean {
     judged.set(query, reads);
   }
   return reads;
-}
-
-function isPromise(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

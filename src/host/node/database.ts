@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
 import { guardStatement } from "../statement-guard.ts";
-import type { AgentStore, TxListener } from "../storage.ts";
+import { type AgentStore, checkTxEnd, type TxListener } from "../storage.ts";
 import type { AgentFile, Handle, HandlePool, Prepared } from "./handle-pool.ts";
 import { toSqlError } from "../sql-error.ts";
 
@@ -93,15 +93,7 @@ export class AgentDatabase implements AgentStore {
     let result: T;
     try {
       result = work();
-      if (isPromise(result)) {
-        throw new PerdureError(
-          "bad_state",
-          "The function given to tx() returned a promise. Await before or after it, never inside.",
-        );
-      }
-      if (this.#released) {
-        throw new PerdureError("agent_gone", `${this.#label} was ended inside a transaction, which was undone.`);
-      }
+      checkTxEnd(result, this.#label, this.#released);
       if (outermost && this.#wrote) this.#announce();
       this.#control(handle, outermost ? "COMMIT" : `RELEASE ${name}`);
     } catch (thrown) {
@@ -239,8 +231,4 @@ export class AgentDatabase implements AgentStore {
   #prepare(handle: Handle, query: string): Prepared {
     return handle.known(query) ?? (guardStatement(query), handle.prepare(query));
   }
-}
-
-function isPromise(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
