@@ -40,6 +40,41 @@ export interface AgentEvents {
   "fiber:recovered": { id: string; name: string; attempt: number };
   "fiber:settled": { id: string; name: string; status: string; error?: string };
   "fiber:method_missing": { id: string; name: string };
+  /** A turn is stored and will run. `trigger`: what asked for it. */
+  "turn:accepted": { requestId: string; session: string; trigger: string };
+  /** An attempt of a turn begins; `attempt` counts from 1. */
+  "turn:started": { requestId: string; session: string; trigger: string; attempt: number };
+  /** A turn is over. `durationMs`: since it was accepted. */
+  "turn:settled": { requestId: string; session: string; trigger: string; status: string; durationMs: number };
+  /** A step of a turn begins with its first model call. Steps count from 0. */
+  "step:started": { requestId: string; session: string; step: number };
+  /** All that a step asked for is settled, or waits for somebody. */
+  "step:settled": { requestId: string; session: string; step: number; toolCalls: number };
+  /** A model call is booked and about to be made. `usd`: the most that it can cost; null: the model has no known price. */
+  "call:reserved": CallFacts & { tokens: number; usd: number | null };
+  /** A model call has ended. `cut`: nobody saw how. `tokens` and `usd`: what is charged. */
+  "call:settled": CallFacts & {
+    outcome: "ok" | "error" | "cut";
+    tokens: number;
+    usd: number | null;
+    durationMs: number;
+    errorClass?: string;
+  };
+  /** A tool call waits for a person. */
+  "tool:asked": ToolFacts;
+  /** A person has answered, or did not in time. */
+  "tool:answered": {
+    toolCallId: string;
+    toolName: string;
+    decision: "approved" | "denied" | "expired";
+    by?: string;
+  };
+  /** A tool call runs; `attempt` counts from 1. */
+  "tool:started": ToolFacts & { attempt: number };
+  /** A tool call has its result. `durationMs`: since it first ran; none, if it never did. */
+  "tool:settled": ToolFacts & { ok: boolean; durationMs?: number };
+  /** Something waited until what it tells of was safe on the disk. */
+  "gate:waited": { sent: number; durationMs: number };
   /** Somebody wanted to answer a question for approval and may not: `authorizeApproval` did not allow it. It stays open. */
   "approval:refused": { toolCallId: string; tool: string; approved: boolean; reason: string; by?: string };
   /** Ignored: a result from outside for what the server runs or a person must approve, or an answer to no open question. */
@@ -172,6 +207,29 @@ export interface AgentEvents {
   "subagent:refused": { className: string; childName: string };
   "subagent:created": { className: string; childName: string };
   "subagent:deleted": { className: string; childName: string };
+}
+
+/** Which model call an event is about. */
+export interface CallFacts {
+  callId: string;
+  /** None: it is of no turn. */
+  requestId?: string;
+  session: string;
+  /** What it is for: `turn`, `compaction`, `title`, `tool`, or `agent-tool`, by an agent below that this one pays for. */
+  purpose: string;
+  /** `provider/modelId` */
+  model: string;
+  step: number;
+  /** Which try of the step, from 1. */
+  attempt: number;
+}
+
+/** Which tool call an event is about. */
+export interface ToolFacts {
+  /** None: a client has run it. */
+  requestId?: string;
+  toolCallId: string;
+  toolName: string;
 }
 
 /** The bounds of recovery: tries in all, age, tries and time without anything new, and the app's own word. */

@@ -38,13 +38,16 @@ export class Gate implements TxListener {
   #held: (Delivery | Fate)[] = [];
   #line: Waiting[] = [];
   #draining = false;
+  readonly #watch: { now(): number; waited(sent: number, durationMs: number): void } | undefined;
 
-  /** @param failed the store could not be synced: what waits is dropped @param refusal why nothing may be written now */
+  /** @param watch told how long what was sent has waited @param failed the store could not be synced: what waits is dropped @param refusal why nothing may be written now */
   constructor(
     store: () => GatedStore,
     failed: (error: unknown) => void,
     refusal: () => PerdureError | undefined = () => undefined,
+    watch?: { now(): number; waited(sent: number, durationMs: number): void },
   ) {
+    this.#watch = watch;
     this.#store = store;
     this.#failed = failed;
     this.refusal = refusal;
@@ -132,10 +135,12 @@ export class Gate implements TxListener {
 
   async #drain(store: GatedStore): Promise<void> {
     while (this.#line.length > 0) {
+      const began = this.#watch?.now() ?? 0;
       await store.durable();
       let ready = 0;
       while (ready < this.#line.length && (this.#line[ready]?.need ?? 0) <= store.synced) ready++;
       for (const { delivery } of this.#line.splice(0, ready)) delivery.deliver();
+      if (ready > 0) this.#watch?.waited(ready, Math.max(0, this.#watch.now() - began));
     }
     // In the same breath as the last look: what comes after it must find that nobody drains.
     this.#draining = false;

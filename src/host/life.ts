@@ -106,6 +106,10 @@ export class Life implements AgentHost {
       () => this.#store,
       (error) => resident.failed(this, error),
       () => this.agent?.refusal?.(),
+      {
+        now: () => around.clock.now(),
+        waited: (sent, durationMs) => this.emit("gate:waited", { sent, durationMs }),
+      },
     );
     const { gate } = this;
     this.#store = around.storage.open(resident.id, {

@@ -1,4 +1,5 @@
 import { PerdureError } from "../base/error.ts";
+import type { AgentEvents, CallFacts } from "../base/event.ts";
 import type { AgentHost } from "../port.ts";
 import { addBudgetGrant, deleteBudgetGrant, readBudgetGrant } from "../store/budget-grant.ts";
 import {
@@ -178,6 +179,8 @@ export class Ledger {
         reservedTokens: input + output,
         reservedCost: cost ?? 0,
       });
+      const usd = cost === null ? null : toDollars(cost);
+      this.#tell("call:reserved", { ...factsOf({ ...call, ...keys }), tokens: input + output, usd });
     });
     return { ok: true, id: call.id, tokens: input + output, cost: cost === null ? null : toDollars(cost) };
   }
@@ -330,6 +333,19 @@ export class Ledger {
       reservedTokens: -row.reservedTokens,
       reservedCost: -(row.reservedCost ?? 0),
     });
+    const { status: outcome, tokens: charged, cost, errorClass, settledAt } = end;
+    this.#tell("call:settled", {
+      ...{ ...factsOf(row), outcome, tokens: charged, usd: cost === null ? null : toDollars(cost) },
+      durationMs: Math.max(0, settledAt - row.startedAt),
+      ...(errorClass !== null && { errorClass }),
+    });
+  }
+
+  /** Once it is stored. */
+  #tell<T extends "call:reserved" | "call:settled">(type: T, payload: AgentEvents[T]): void {
+    this.#host.afterTx((committed) => {
+      if (committed) this.#host.emit(type, payload);
+    });
   }
 
   #add({ turnId, session }: Pick<UsageRow, "turnId" | "session">, more: UsageSums): void {
@@ -365,6 +381,13 @@ export class Ledger {
       grant: grant && { tokens: grant.tokens, cost: toDollars(grant.cost) },
     };
   }
+}
+
+function factsOf(
+  call: Pick<UsageRow, "id" | "turnId" | "session" | "purpose" | "model" | "step" | "attempt">,
+): CallFacts {
+  const { id: callId, turnId, session, purpose, model, step, attempt } = call;
+  return { callId, ...(turnId !== null && { requestId: turnId }), session, purpose, model, step, attempt };
 }
 
 interface CountedState extends BudgetState {

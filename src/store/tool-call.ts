@@ -344,10 +344,16 @@ export function keptResult(db: Sql, toolCallId: string, messageId: string | unde
 /**
  * The call has its result. A question's final answer stays; an unanswered one has none, whatever an earlier one was told.
  * @param keep what it returned stays: something else was shown.
- * @returns whether it had no result before.
+ * @returns what is known of it; undefined when it had a result before, or has no row.
  */
-export function settleToolCall(db: Sql, messageId: string, toolCallId: string, now: number, keep: boolean): boolean {
-  const rows = db.sql(
+export function settleToolCall(
+  db: Sql,
+  messageId: string,
+  toolCallId: string,
+  now: number,
+  keep: boolean,
+): Pick<ToolCallRow, "turnId" | "tool" | "startedAt"> | undefined {
+  const rows = db.sql<Pick<ToolCallRow, "turnId" | "tool" | "startedAt">>(
     `UPDATE perdure_tool_call SET settled_at = ?, state = NULL, result = CASE WHEN ? THEN result END,
        status = CASE WHEN status IN ('denied', 'expired') THEN status ELSE 'settled' END,
        input = CASE WHEN decided_at IS NULL OR status = 'asked' THEN NULL ELSE input END,
@@ -355,7 +361,8 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
        approver = CASE WHEN status <> 'asked' THEN approver END,
        identity = CASE WHEN status <> 'asked' THEN identity END,
        reason = CASE WHEN status <> 'asked' THEN reason END
-     WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL AND status <> 'background' RETURNING seq`,
+     WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL AND status <> 'background'
+     RETURNING turn_id AS turnId, tool, started_at AS startedAt`,
     now,
     keep ? 1 : 0,
     messageId,
@@ -363,7 +370,7 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
   );
   if (rows.length > 0) deleteToolSteps(db, messageId, toolCallId);
   closeQuestion(db, messageId, toolCallId);
-  return rows.length > 0;
+  return rows[0];
 }
 
 /** What goes on in the background stays: it is not of its message alone. */

@@ -1,7 +1,9 @@
 import { PerdureError } from "../base/error.ts";
+import type { AgentEvents, ToolFacts } from "../base/event.ts";
 import { decodeJson, encodeJson } from "../base/json.ts";
 import { tellDamage } from "../store/damaged.ts";
 import { storeIdentity } from "../base/identity.ts";
+import type { ToolPart } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import {
   decidedQuestions,
@@ -121,7 +123,7 @@ interface DecidedApproval extends PendingApproval {
   readonly reason: string | null;
 }
 
-type BookHost = Pick<AgentHost, "sql" | "tx" | "clock" | "blank" | "emit" | "report">;
+type BookHost = Pick<AgentHost, "sql" | "tx" | "afterTx" | "clock" | "blank" | "emit" | "report">;
 
 /**
  * The book of tool calls: what was asked, decided, begun and settled. Methods are synchronous and run in the caller's
@@ -143,6 +145,7 @@ export class CallBook {
     if (readToolCall(this.#host, messageId, toolCallId) === undefined) {
       const askedAt = this.#host.clock.now();
       insertQuestion(this.#host, { ...stored(question), askedAt, expiresAt, summary: summary ?? null });
+      this.#tell("tool:asked", toolFacts(question));
     }
     return this.#read(messageId, toolCallId);
   }
@@ -199,6 +202,7 @@ export class CallBook {
   start(call: CallIntent): void {
     const now = this.#host.clock.now();
     const row = readToolCall(this.#host, call.messageId, call.toolCallId);
+    this.#tell("tool:started", { ...toolFacts(call), attempt: (row?.attempts ?? 0) + 1 });
     if (row === undefined) return insertStarted(this.#host, stored(call), now);
     const move = mayRun(row, call.digest);
     if (move !== "run" && move !== "run-again") {
@@ -224,7 +228,7 @@ export class CallBook {
     const parked = encodeJson(asked, `The input of "${tool}"`);
     const askedAt = this.#host.clock.now();
     if (row && parkToolCall(this.#host, row.seq, { askedAt, expiresAt, summary, parked: parked ?? "null", state }))
-      return;
+      return this.#tell("tool:asked", toolFacts(row));
     throw new PerdureError("bad_state", `The call ${toolCallId} cannot wait for a person: it is not running.`);
   }
 
@@ -268,16 +272,36 @@ export class CallBook {
   /**
    * The call has its result, whether it ran or not: an output, an error, a denial, the stop of the turn.
    * @param shown whether that is what it returned. If not, what it returned is kept.
+   * @param ok whether it is an output, and no error
    * @returns whether it had none before.
    */
-  settle(messageId: string, toolCallId: string, now: number, shown: "as-returned" | "changed" = "changed"): boolean {
-    return settleToolCall(this.#host, messageId, toolCallId, now, shown === "changed");
+  settle(
+    messageId: string,
+    toolCallId: string,
+    now: number,
+    shown: "as-returned" | "changed" = "changed",
+    ok = true,
+  ): boolean {
+    const row = settleToolCall(this.#host, messageId, toolCallId, now, shown === "changed");
+    if (row === undefined) return false;
+    const ran = row.startedAt === null ? {} : { durationMs: Math.max(0, now - row.startedAt) };
+    this.#tell("tool:settled", { ...toolFacts({ ...row, toolCallId }), ok, ...ran });
+    return true;
   }
 
   /** The same for all calls of a message that have an end. */
-  settleAll(messageId: string, calls: readonly { readonly toolCallId: string }[]): void {
+  settleAll(messageId: string, calls: readonly Pick<ToolPart, "toolCallId" | "state">[]): void {
     const now = this.#host.clock.now();
-    for (const { toolCallId } of calls) this.settle(messageId, toolCallId, now);
+    for (const { toolCallId, state } of calls) {
+      this.settle(messageId, toolCallId, now, "changed", state === "output-available");
+    }
+  }
+
+  /** Once it is stored. */
+  #tell<T extends "tool:asked" | "tool:started" | "tool:settled">(type: T, payload: AgentEvents[T]): void {
+    this.#host.afterTx((committed) => {
+      if (committed) this.#host.emit(type, payload);
+    });
   }
 
   /** Whether the step loop has asked about a call of a message, or begun it: not one of another engine. */
@@ -341,6 +365,10 @@ export class CallBook {
     if (row === undefined) throw new Error("A call that was just written is not there.");
     return toRow(row);
   }
+}
+
+function toolFacts({ turnId, toolCallId, tool }: Pick<ToolCallRow, "turnId" | "toolCallId" | "tool">): ToolFacts {
+  return { requestId: turnId, toolCallId, toolName: tool };
 }
 
 function jsonOf(ended: JudgedCall): string | undefined {

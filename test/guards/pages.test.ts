@@ -19,7 +19,11 @@ function rowsOf(page: string): Map<string, string> {
 
 test("docs/events.md has every event with every field of its payload, and none that there is not", () => {
   const source = read("src/base/event.ts").replaceAll(/\/\*\*[\s\S]*?\*\//g, "");
-  const body = bodyOf(source, "AgentEvents").replaceAll("RecoveryFacts", `{ ${bodyOf(source, "RecoveryFacts")} }`);
+  const shared = ["RecoveryFacts", "CallFacts", "ToolFacts"];
+  const body = shared.reduce(
+    (text, name) => text.replaceAll(name, `{ ${bodyOf(source, name)} }`),
+    bodyOf(source, "AgentEvents"),
+  );
   const events = [...body.matchAll(/^ {2}"([^"]+)": (\{[\s\S]*?\}|Record<[^>]*>);$/gm)];
   expect(events).toHaveLength(body.match(/^ {2}"/gm)?.length ?? 0);
   expect(events.length).toBeGreaterThan(30);

@@ -45,8 +45,8 @@ export interface Conversing extends Engine {
   leave(conversation: Conversation): void;
   /** Nothing can be stored now: what is left is tried again later. */
   pause(): void;
-  /** Tells server code that waits for a turn that it has ended. */
-  ended(id: string, end: TurnEnd): void;
+  /** Tells who listens, and server code that waits for a turn, that it has ended. */
+  ended(turn: TurnRow, end: TurnEnd): void;
 }
 
 /** What happens in a session now, one turn at a time. Made when a turn starts, forgotten when nothing is left to do. */
@@ -106,6 +106,8 @@ export class Conversation {
       this.#all.agent.failed(thrown, { stage: "turn", requestId: found.id });
       return undefined;
     }
+    const { id: requestId, session, trigger, attempts } = this.turn.row;
+    this.#host.emit("turn:started", { requestId, session, trigger, attempt: attempts + 1 });
     if (changed) this.#all.output.transcript(found.session);
     return this.turn;
   }
@@ -406,7 +408,7 @@ export class Conversation {
     this.#all.output.ended(row, end, turn.origin);
     const { error, output } = end;
     const told = { ...(error !== undefined && { error }), ...(output !== undefined && { output }) };
-    this.#all.ended(row.id, { status: end.status, ...told });
+    this.#all.ended(row, { status: end.status, ...told });
     if (turn.cutBy !== "cleared") this.#respond(turn, end);
   }
 

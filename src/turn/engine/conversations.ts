@@ -149,7 +149,7 @@ export class Conversations implements Conversing, Work {
     for (const turn of open) {
       if (running.some(({ row }) => row.seq === turn.seq)) continue;
       this.output.skipped(turn, this.origins.get(turn.id), true);
-      this.ended(turn.id, { status: "skipped" });
+      this.ended(turn, { status: "skipped" });
     }
   }
 
@@ -270,10 +270,12 @@ export class Conversations implements Conversing, Work {
 
   close(turn: TurnRow, status: TurnOutcome): void {
     this.output.ended(turn, { status }, this.origins.get(turn.id));
-    this.ended(turn.id, { status });
+    this.ended(turn, { status });
   }
 
-  ended(id: string, end: TurnEnd): void {
+  ended({ id, session, trigger, createdAt }: TurnRow, end: TurnEnd): void {
+    const durationMs = Math.max(0, this.host.clock.now() - createdAt);
+    this.host.emit("turn:settled", { requestId: id, session, trigger, status: end.status, durationMs });
     this.agent.over(id);
     this.output.sessions?.({ kind: "turn" });
     this.origins.delete(id);

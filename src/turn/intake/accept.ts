@@ -137,6 +137,7 @@ export function accept(all: Engine, wish: TurnInput): TurnRow | undefined {
   });
   host.afterTx((committed) => {
     if (!committed) return;
+    host.emit("turn:accepted", { requestId: turn.id, session, trigger });
     for (const skipped of overlap?.skip ?? []) {
       // Who asked in an earlier life is not known any more, and waits all the same.
       const asker = all.origins.get(skipped.id);

@@ -312,7 +312,13 @@ function settle(
 ): void {
   const { host } = all;
   const { toolCallId, answer, identity, expired = false } = given;
-  if (answer.kind === "result") settleToolCall(host, messageId, toolCallId, host.clock.now(), true);
+  if (answer.kind === "result") {
+    settleToolCall(host, messageId, toolCallId, host.clock.now(), true);
+    const ok = answer.result.state !== "output-error";
+    host.afterTx((committed) => {
+      if (committed) host.emit("tool:settled", { toolCallId, toolName: toolName(part), ok });
+    });
+  }
   if (answer.kind === "approval") {
     const { approved, reason } = answer;
     const { approver = expired ? undefined : all.agent.approver(origin, identity) } = given;
@@ -344,6 +350,12 @@ function settle(
 /** A step's question is in its book; what an `onChatMessage` has asked is taken down here. */
 function noteDecided({ host, answerer }: Engine, decision: RecordedDecision): void {
   const book = new CallBook(host);
+  const { toolCallId, tool: toolName, approved, expired, approver } = decision;
+  const answer = expired ? "expired" : approved ? "approved" : "denied";
+  host.afterTx((committed) => {
+    const by = approver === undefined ? {} : { by: approver };
+    if (committed) host.emit("tool:answered", { toolCallId, toolName, decision: answer, ...by });
+  });
   if (answerer.steps?.asked(decision.messageId, decision.toolCallId) === true) return book.record(decision);
   noteDecision(host, decision, host.clock.now());
   book.forgetOlder(KEPT_DECISIONS);

@@ -1,5 +1,6 @@
 import type { LanguageModel, ModelMessage } from "ai";
 import { reservedTokens } from "../../context/estimate.ts";
+import type { AgentEvents } from "../../base/event.ts";
 import { newId } from "../../base/id.ts";
 import { toolName } from "../../message/types.ts";
 import type { Turn } from "../engine/turn.ts";
@@ -257,6 +258,7 @@ class StepLoop {
             taken.map(({ turn }) => turn),
           );
         run.window.reserved();
+        if (this.#begun <= step) this.#tellStep("step:started", { step });
         this.#begun = Math.max(this.#begun, step + 1);
         const messages = change.messages ?? [...fit.base, ...(await run.own(chosen))];
         this.#sent = messages;
@@ -347,6 +349,7 @@ class StepLoop {
     this.#open = false;
     run.active.take({ chunk: { type: "finish-step" } });
     run.active.releaseHeld();
+    this.#tellStep("step:settled", { step: run.called - 1, toolCalls: run.calls.length });
     const hears = isHeard(run.asked, "onStepFinish");
     const meta = run.metas.at(-1);
     if ((!hears && run.telemetry === undefined) || meta === undefined) return;
@@ -354,6 +357,12 @@ class StepLoop {
     const record = stepRecord({ ...meta, context: run.context }, parts, await run.own());
     if (hears) await tell(run.asked, "onStepFinish", record);
     await run.telemetry?.stepEnded(record);
+  }
+
+  #tellStep<T extends "step:started" | "step:settled">(type: T, more: Omit<AgentEvents[T], "requestId" | "session">) {
+    const { all, active } = this.#run;
+    const { id: requestId, session } = active.row;
+    all.host.emit(type, { requestId, session, ...more } as AgentEvents[T]);
   }
 
   async #done(): Promise<TurnEnd> {

@@ -220,9 +220,10 @@ async function conclude(
   const verdict = await judge(run, toolNamed(run.turn.tools, toolName(part)), called, ended, durationMs);
   if (run.signal.aborted) return;
   const shown = verdict.action === undefined ? "as-returned" : "changed";
+  const ok = verdict.shown.kind === "output";
   all.commit(() => {
     active.take({ chunk: endChunk(part, verdict.shown) });
-    active.log.flush("sync", () => parts.book.settle(messageId, toolCallId, all.host.clock.now(), shown));
+    active.log.flush("sync", () => parts.book.settle(messageId, toolCallId, all.host.clock.now(), shown, ok));
   });
   tellChanged(run, called, verdict);
   if (shown === "changed" && parts.book.original(toolCallId, messageId) === undefined)
