@@ -1,5 +1,5 @@
 import { alarmCases } from "./conformance/alarm.ts";
-import { type BenchCases, type ConformanceHost, withBench } from "./conformance/bench.ts";
+import { type BenchCases, type ConformanceHost, runCase } from "./conformance/bench.ts";
 import { blobCases } from "./conformance/blobs.ts";
 import { durabilityCases } from "./conformance/durability.ts";
 import { isolationCases } from "./conformance/isolation.ts";
@@ -21,33 +21,36 @@ export interface ConformanceOptions {
   readonly sockets?: boolean;
 }
 
+const withoutSockets: BenchCases = {
+  ...sqlCases,
+  ...txCases,
+  ...durabilityCases,
+  ...isolationCases,
+  ...blobCases,
+  ...alarmCases,
+  ...lifeCases,
+};
+const all: BenchCases = { ...withoutSockets, ...socketCases };
+
+/** The agent that the cases act in. A host that runs elsewhere, such as a Worker, registers it there. */
+export const conformanceProbe: ConformanceProbe = createProbe(all);
+
 /**
  * What every implementation of `AgentHost` must do, as cases for any test runner:
  *
  *     test.for(hostConformance(open))("$name", ({ run }) => run());
  *
  * `open` is called once per case. It starts a host on storage of its own that runs `probe.Agent` under the name
- * `probe.className`; `probe.host(name)` is then the port that the host gave to that agent.
+ * `probe.className`. Whatever a case does with the port it does inside of that agent, reached by `call`; so the host may be in
+ * another process, and is killed and started again between the halves of a case.
  */
 export function hostConformance(
   open: (probe: ConformanceProbe) => Promise<ConformanceHost>,
   options: ConformanceOptions = {},
 ): ConformanceCase[] {
-  const cases: BenchCases = {
-    ...sqlCases,
-    ...txCases,
-    ...durabilityCases,
-    ...isolationCases,
-    ...blobCases,
-    ...alarmCases,
-    ...lifeCases,
-    ...(options.sockets === false ? {} : socketCases),
-  };
-  return Object.entries(cases).map(([name, run]) => ({
+  const cases = options.sockets === false ? withoutSockets : all;
+  return Object.entries(cases).map(([name, one]) => ({
     name,
-    run() {
-      const probe = createProbe();
-      return withBench(probe, () => open(probe), run);
-    },
+    run: () => runCase(name, one, () => open(conformanceProbe)),
   }));
 }

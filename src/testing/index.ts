@@ -44,10 +44,10 @@ export { killPrograms, startProgram } from "./crash/program.ts";
 export type { Ending, Program, ProgramOptions } from "./crash/program.ts";
 
 // What every host must do
-export { hostConformance } from "./host-conformance.ts";
+export { conformanceProbe, hostConformance } from "./host-conformance.ts";
 export type { ConformanceCase, ConformanceOptions } from "./host-conformance.ts";
 export type { ConformanceClient, ConformanceHost } from "./conformance/bench.ts";
-export type { ConformanceProbe, ProbeAgent, ProbeLife } from "./conformance/probe.ts";
+export type { ConformanceProbe, ProbeAgent } from "./conformance/probe.ts";
 
 // A messenger in memory, a Slack and a Telegram on loopback
 export { memoryChannel, MemoryNetwork } from "./messenger/memory-network.ts";

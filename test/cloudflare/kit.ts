@@ -7,6 +7,7 @@ import { WebSocket } from "ws";
 import { bundleWorker } from "../../scripts/workerd/bundle.ts";
 import { startWorkerd } from "../../scripts/workerd/serve.ts";
 import { until } from "../support/until.ts";
+import type { Called } from "./called.ts";
 
 const LOOK_AGAIN_MS = 50;
 
@@ -60,7 +61,7 @@ export class Workerd {
     await gone;
   }
 
-  async ask(body: object): Promise<{ readonly ok?: unknown; readonly error?: { message: string; code?: string } }> {
+  async ask(body: Called): Promise<{ readonly ok?: unknown; readonly error?: { message: string; code?: string } }> {
     const answer = await fetch(`http://${this.address}/call`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -96,20 +97,26 @@ export class Workerd {
   }
 }
 
-let made = 0;
-
-/** Bundles the Worker of the tests and serves it. `stop` ends it and deletes what it stored. */
-export async function startWorker(): Promise<{ readonly worker: Workerd; readonly stop: () => Promise<void> }> {
+/** Bundles a Worker of the tests, to be started on as many storages as are asked for. `stop` ends all of them. */
+export async function bundled(entry: string): Promise<{
+  readonly start: () => Promise<Workerd>;
+  readonly stop: () => Promise<void>;
+}> {
   const dir = mkdtempSync(join(tmpdir(), "perdure-cloudflare-"));
-  const script = join(dir, `worker-${++made}.js`);
-  await bundleWorker(join(import.meta.dirname, "worker.ts"), script);
-  const worker = new Workerd(script, join(dir, "state"), await freePort());
-  await worker.start();
-  const stop = async () => {
-    await worker.kill();
-    rmSync(dir, { recursive: true, force: true });
+  const { file } = await bundleWorker(join(import.meta.dirname, entry), join(dir, "worker.js"));
+  const started: Workerd[] = [];
+  return {
+    async start() {
+      const worker = new Workerd(file, join(dir, `state-${started.length}`), await freePort());
+      started.push(worker);
+      await worker.start();
+      return worker;
+    },
+    async stop() {
+      for (const worker of started) await worker.kill();
+      rmSync(dir, { recursive: true, force: true });
+    },
   };
-  return { worker, stop };
 }
 
 async function freePort(): Promise<number> {

@@ -5,6 +5,7 @@ import type { AgentHost } from "../../src/port.ts";
 import { createCloudflareHost } from "../../src/host/cloudflare/create-host.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";
 import { z } from "zod";
+import { fetchFrom } from "./called.ts";
 
 /** What the host gave to an agent. */
 const portOf = (agent: Agent): AgentHost => agent[parts].host;
@@ -86,27 +87,4 @@ class Chat extends Think {
 const host = createCloudflareHost({ agents: { Notes, Chat }, subAgents: { Helper }, heartbeatMs: 1_000 });
 export const { PerdureObject } = host;
 
-export default {
-  async fetch(request: Request): Promise<Response> {
-    const answer = await host.route(request);
-    if (answer !== undefined) return answer;
-    const url = new URL(request.url);
-    if (url.pathname !== "/call") return new Response("nothing here", { status: 404 });
-    const { cls, name, method, args } = (await request.json()) as {
-      readonly cls: "Notes" | "Chat";
-      readonly name: string;
-      readonly method: string;
-      readonly args: readonly unknown[];
-    };
-    const stub = host.getAgentByName({ Notes, Chat }[cls] as typeof Notes, name) as unknown as Record<
-      string,
-      (...args: readonly unknown[]) => Promise<unknown>
-    >;
-    try {
-      return Response.json({ ok: (await stub[method]?.(...args)) ?? null });
-    } catch (thrown) {
-      const { message, code } = thrown as Error & { readonly code?: string };
-      return Response.json({ error: { message, code } });
-    }
-  },
-};
+export default { fetch: fetchFrom(host, { Notes, Chat }) };

@@ -2,16 +2,16 @@
 import { setTimeout } from "node:timers/promises";
 import { beforeAll, expect, test } from "vitest";
 import { until } from "../support/until.ts";
-import { type Frame, type Line, startWorker, type Workerd } from "./kit.ts";
+import { bundled, type Frame, type Line, type Workerd } from "./kit.ts";
 
 /** An object without events for ten seconds leaves memory. */
 const HIBERNATED_MS = 12_000;
 
 let worker: Workerd;
 beforeAll(async () => {
-  const started = await startWorker();
-  worker = started.worker;
-  return started.stop;
+  const { start, stop } = await bundled("worker.ts");
+  worker = await start();
+  return stop;
 });
 
 const echoOf = (line: Line, echo: string): Promise<Frame> =>

@@ -14,7 +14,7 @@ export const LONG: readonly string[] = [
   "test/browser/{long-history,messenger,phone,tabs,turns}.test.ts",
   "test/chat-client/{chaos,restart,tool-options}.test.tsx",
   "test/chat/{crash-approved,crash-queue,crash-stop,crash-turn,resume-race,writes}.test.ts",
-  "test/cloudflare/workerd.test.ts",
+  "test/cloudflare/{conformance,workerd}.test.ts",
   "test/collections/agents/crash-points.test.ts",
   "test/collections/claims/{interleavings,processes}.test.ts",
   "test/collections/runner/{odd-runs,restart}.test.ts",

@@ -20,15 +20,14 @@ async function failing(open: (probe: ConformanceProbe) => Promise<ConformanceHos
 
 /** The same host, except for what `fault` replaces in the port of each agent. */
 function withFault(fault: Fault): (probe: ConformanceProbe) => Promise<ConformanceHost> {
-  const plant = (host: ConformanceHost): ConformanceHost => ({
-    ...host,
-    agent: async (name) => {
-      const port = await host.agent(name);
-      return { ...forward(port), ...fault(port) };
-    },
-    reopen: async () => plant(await host.reopen()),
-  });
-  return async (probe) => plant(await openMemoryHost(probe));
+  return (probe) => {
+    class Faulty extends probe.Agent {
+      constructor(host: AgentHost) {
+        super({ ...forward(host), ...fault(host) });
+      }
+    }
+    return openMemoryHost({ ...probe, Agent: Faulty });
+  };
 }
 
 function forward(host: AgentHost): AgentHost {
@@ -97,6 +96,18 @@ const faults: readonly (readonly [string, Fault, RegExp, readonly string[]])[] =
     ],
   ],
   [
+    "queries that are several statements",
+    (host) => ({ sql: (query, ...args) => query.split(";").map((one) => host.sql<never>(one, ...args))[0] ?? [] }),
+    /^sql: (two|no)/,
+    ["sql: two statements in one query are not half done"],
+  ],
+  [
+    "queries of which only the first statement runs",
+    (host) => ({ sql: (query, ...args) => host.sql(query.split(";")[0] ?? "", ...args) }),
+    /^sql: (two|no)/,
+    ["sql: two statements in one query are not half done"],
+  ],
+  [
     "text that loses what is not Latin",
     (host) => ({
       sql: (query, ...args) =>
@@ -156,15 +167,17 @@ test("caught: a host that forgets everything", async () => {
     "durable: what it covered is there after a reopen, at both levels and in order",
     "durable: nothing of an undone tx is there after a reopen",
     "durable: survives several lives, each writing",
+    "durable: what a caller was told is there after a reopen",
     "blobs: empty and large, there after a reopen without more ado",
     "gate: what a client has seen is there after a reopen",
   ]);
 });
 
 test("caught: agents that share a database, and frames that change places", async () => {
+  const WITNESS = "witness";
   const shared = async (probe: ConformanceProbe): Promise<ConformanceHost> => {
     const host = await openMemoryHost(probe);
-    return { ...host, agent: () => host.agent("the only one") };
+    return { ...host, call: (name, method, args) => host.call(name === WITNESS ? name : "the only one", method, args) };
   };
   expect(await failing(shared, /^isolation: (each|a table|a tx)/)).toEqual([
     "isolation: each agent has a database of its own, whatever the names",

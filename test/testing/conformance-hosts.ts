@@ -6,6 +6,8 @@ import type { ServeOptions, Storage } from "perdure/node";
 import type { ConformanceClient, ConformanceHost, ConformanceProbe } from "perdure/testing";
 import { WebSocket } from "ws";
 
+type Methods = Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
+
 /** A host on disk. A new life opens a copy of the files, taken while the old host still runs: what a kill would leave. */
 export async function openDiskHost(probe: ConformanceProbe): Promise<ConformanceHost> {
   const root = mkdtempSync(join(tmpdir(), "perdure-host-"));
@@ -47,9 +49,9 @@ async function start(
   const agents = { [probe.className]: probe.Agent };
   const host = await serve({ ...options, agents, port: 0, graceMs: 0, signals: false });
   return {
-    async agent(name) {
-      await host.getAgentByName(probe.Agent, name).ping();
-      return probe.host(name);
+    call(name, method, args) {
+      const methods = host.getAgentByName(probe.Agent, name) as unknown as Methods;
+      return methods[method]?.(...args) ?? Promise.reject(new Error(`no ${method}`));
     },
     connect: (name, query) => openClient(`${host.url}/agents/probe/${encodeURIComponent(name)}?${query}`),
     reopen: () => reopen(() => host.stop()),
@@ -60,7 +62,8 @@ async function start(
   };
 }
 
-function openClient(url: string): Promise<ConformanceClient> {
+/** A client of a host that listens. */
+export function openClient(url: string): Promise<ConformanceClient> {
   const socket = new WebSocket(url);
   const received: (string | Uint8Array)[] = [];
   let closed: ConformanceClient["closed"];

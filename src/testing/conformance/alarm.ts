@@ -1,77 +1,98 @@
-import type { BenchCases } from "./bench.ts";
+import { agentId } from "../../wire/agent-path.ts";
+import { type Bench, type BenchCases, scenario } from "./bench.ts";
 import { ensure, eventually, same } from "./ensure.ts";
-import { askForAlarm, type Probe } from "./probe.ts";
+import { askForAlarm, pathOf } from "./probe.ts";
 
 const SOON_MS = 20;
 const LATER_MS = 80;
 const HOUR_MS = 3_600_000;
 
-/** Alarms of all lives of the agent. */
-function rung(probe: Probe, name: string): number {
-  return probe.lives.filter(({ host }) => host.path[0].name === name).reduce((sum, life) => sum + life.alarms, 0);
+/** Alarms of all lives of the agent. Asking does not wake it. */
+async function rung(bench: Pick<Bench, "notes">, name: string): Promise<number> {
+  return (await bench.notes("alarm", agentId(pathOf(name)))).length;
 }
 
+const hasRung = (bench: Pick<Bench, "notes">, name: string, what: string): Promise<void> =>
+  eventually(async () => (await rung(bench, name)) > 0, what);
+
 export const alarmCases: BenchCases = {
-  "alarm: rings, also when it is past already": async (bench) => {
-    const [a, b] = [await bench.agent("a"), await bench.agent("b")];
-    askForAlarm(a, a.clock.now() + SOON_MS);
-    askForAlarm(b, b.clock.now() - HOUR_MS);
-    await eventually(() => rung(bench.probe, "a") > 0, "an alarm rings");
-    await eventually(() => rung(bench.probe, "b") > 0, "a past alarm rings");
-  },
-  "alarm: a new request replaces the earlier one": async (bench) => {
-    const agent = await bench.agent();
-    askForAlarm(agent, agent.clock.now() + HOUR_MS);
-    askForAlarm(agent, agent.clock.now() + SOON_MS);
-    await eventually(() => rung(bench.probe, "a") > 0, "the second request rings");
-  },
-  "alarm: one that was taken back does not ring in the same life": async (bench) => {
-    const [agent, fence] = [await bench.agent("a"), await bench.agent("fence")];
-    askForAlarm(agent, agent.clock.now() + SOON_MS);
-    askForAlarm(agent, null);
-    askForAlarm(fence, fence.clock.now() + LATER_MS);
-    await eventually(() => rung(bench.probe, "fence") > 0, "a later alarm rings");
-    same(rung(bench.probe, "a"), 0, "alarms that were taken back");
-  },
-  "alarm: can be asked for again while it rings": async (bench) => {
-    bench.probe.hooks.onAlarm = ({ host, alarms }) => {
-      askForAlarm(host, alarms < 3 ? host.clock.now() + SOON_MS : null);
-    };
-    const agent = await bench.agent();
-    askForAlarm(agent, agent.clock.now() + SOON_MS);
-    await eventually(() => rung(bench.probe, "a") >= 3, "three alarms");
-  },
-  "alarm: rings in the next life of the host, with nobody connected": async (bench) => {
-    const agent = await bench.agent();
-    askForAlarm(agent, agent.clock.now() + LATER_MS);
-    await agent.durable();
-    await bench.reopen();
-    await eventually(() => rung(bench.probe, "a") > 0, "the alarm rings");
-  },
-  "alarm: rings for many agents": async (bench) => {
-    const names = Array.from({ length: 40 }, (_, index) => `agent-${index}`);
-    for (const name of names) {
-      const agent = await bench.agent(name);
-      askForAlarm(agent, agent.clock.now() + LATER_MS);
-      await agent.durable();
-    }
-    await bench.reopen();
-    for (const name of names) await eventually(() => rung(bench.probe, name) > 0, `the alarm of ${name} rings`);
-  },
-  "wake: an agent that was cut off is woken by the next life of the host, and only such": async (bench) => {
-    const [busy, idle] = [await bench.agent("busy"), await bench.agent("idle")];
-    busy.sql("CREATE TABLE work (value TEXT)");
-    void busy.keepAwake(new Promise<never>(() => undefined));
-    idle.sql("SELECT 1");
-    await busy.durable();
-    const before = bench.probe.lives.length;
-    await bench.reopen();
-    const woken = () => bench.probe.lives.slice(before).filter((life) => life.started);
-    await eventually(() => woken().length > 0, "the agent is woken");
-    ensure(
-      woken().every(({ host }) => host.path[0].name === "busy"),
-      "no other agent is woken",
-    );
-    ensure(bench.probe.find("busy")?.host.sql("SELECT * FROM work").length === 0, "it has its rows");
-  },
+  "alarm: rings, also when it is past already": scenario(
+    { ask: (agent, inMs: number) => askForAlarm(agent, agent.clock.now() + inMs) },
+    async (bench) => {
+      await bench.act("a", "ask", SOON_MS);
+      await bench.act("b", "ask", -HOUR_MS);
+      await hasRung(bench, "a", "an alarm rings");
+      await hasRung(bench, "b", "a past alarm rings");
+    },
+  ),
+  "alarm: a new request replaces the earlier one": scenario(
+    {
+      ask(agent) {
+        askForAlarm(agent, agent.clock.now() + HOUR_MS);
+        askForAlarm(agent, agent.clock.now() + SOON_MS);
+      },
+    },
+    async (bench) => {
+      await bench.act("a", "ask");
+      await hasRung(bench, "a", "the second request rings");
+    },
+  ),
+  "alarm: one that was taken back does not ring in the same life": scenario(
+    {
+      takeBack(agent) {
+        askForAlarm(agent, agent.clock.now() + SOON_MS);
+        askForAlarm(agent, null);
+      },
+      ask: (agent) => askForAlarm(agent, agent.clock.now() + LATER_MS),
+    },
+    async (bench) => {
+      await bench.act("a", "takeBack");
+      await bench.act("fence", "ask");
+      await hasRung(bench, "fence", "a later alarm rings");
+      same(await rung(bench, "a"), 0, "alarms that were taken back");
+    },
+  ),
+  "alarm: can be asked for again while it rings": scenario(
+    { ask: (agent) => askForAlarm(agent, agent.clock.now() + SOON_MS, { times: 2, ms: SOON_MS }) },
+    async (bench) => {
+      await bench.act("a", "ask");
+      await eventually(async () => (await rung(bench, "a")) >= 3, "three alarms");
+    },
+  ),
+  "alarm: rings in the next life of the host, with nobody connected": scenario(
+    { ask: (agent) => askForAlarm(agent, agent.clock.now() + LATER_MS) },
+    async (bench) => {
+      await bench.act("a", "ask");
+      await bench.reopen();
+      await hasRung(bench, "a", "the alarm rings");
+    },
+  ),
+  "alarm: rings for many agents": scenario(
+    { ask: (agent) => askForAlarm(agent, agent.clock.now() + LATER_MS) },
+    async (bench) => {
+      const names = Array.from({ length: 40 }, (_, index) => `agent-${index}`);
+      for (const name of names) await bench.act(name, "ask");
+      await bench.reopen();
+      for (const name of names) await hasRung(bench, name, `the alarm of ${name} rings`);
+    },
+  ),
+  "wake: an agent that was cut off is woken by the next life of the host, and only such": scenario(
+    {
+      work(agent) {
+        agent.sql("CREATE TABLE work (value TEXT)");
+        void agent.keepAwake(new Promise<never>(() => undefined));
+      },
+      look: (agent) => void agent.sql("SELECT 1"),
+      rows: (agent) => agent.sql("SELECT * FROM work"),
+    },
+    async (bench) => {
+      await bench.act("busy", "work");
+      await bench.act("idle", "look");
+      await bench.reopen();
+      const [busy, idle] = [agentId(pathOf("busy")), agentId(pathOf("idle"))];
+      await eventually(async () => (await bench.notes("started", busy)).length > 1, "the agent is woken");
+      ensure((await bench.notes("started", idle)).length === 1, "no other agent is woken");
+      same(await bench.act("busy", "rows"), [], "its rows");
+    },
+  ),
 };

@@ -49,13 +49,13 @@ export function undo(agent: Pick<AgentHost, "tx">, work: () => void): void {
   }
 }
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 5;
 
 /** Waits until `condition` holds. @throws Error with `what` if it never does */
-export async function eventually(condition: () => boolean, what: string): Promise<void> {
+export async function eventually(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const end = Date.now() + PATIENCE_MS;
-  while (!condition()) {
+  while (!(await condition())) {
     ensure(Date.now() < end, `${what}: not within ${PATIENCE_MS} ms`);
     await new Promise((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS));
   }

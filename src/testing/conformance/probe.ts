@@ -1,113 +1,98 @@
 import { PerdureError } from "../../base/error.ts";
 import { hostable, hosted } from "../../port.ts";
-import type { AgentHost, AgentPath, HostedAgent, HostedAgentClass, Socket } from "../../port.ts";
+import type { AgentHost, AgentPath, HostedAgent, HostedAgentClass } from "../../port.ts";
+import { type BenchCases, type Note, WITNESS } from "./bench.ts";
 
-/** One stay of a probe in memory, and what the host asked of it. */
-export interface ProbeLife {
-  readonly host: AgentHost;
-  started: boolean;
-  alarms: number;
-  readonly frames: (string | Uint8Array)[];
-  readonly closes: { readonly code: number; readonly reason: string }[];
-  halted: boolean;
-}
-
-/** Anything that a host can run, with a method that does nothing but wake it. */
+/** Anything that a host can run, with the method that {@link ConformanceHost.call} goes to. */
 export interface ProbeAgent {
   readonly [hosted]: HostedAgent;
-  ping(): string;
 }
 
-/** The agent that the suites run on a host, and all of its lives: see {@link hostConformance}. */
+/** The agent that the suites run on a host: see {@link hostConformance}. */
 export interface ConformanceProbe {
   /** The class to register, under {@link ConformanceProbe.className}. */
   readonly Agent: HostedAgentClass<ProbeAgent>;
   readonly className: string;
-  /** Every life of every probe, oldest first; also those before a `reopen()`. */
-  readonly lives: readonly ProbeLife[];
-  /** The port that the host gave to the present life of `name`. @throws PerdureError `bad_state` if it never lived */
-  host(name: string): AgentHost;
 }
 
-/** What a case can change in how probes behave. */
-interface ProbeHooks {
-  onAlarm?: (life: ProbeLife) => void;
-  onConnect?: (life: ProbeLife, socket: Socket) => Promise<void>;
-}
-
-export interface Probe extends ConformanceProbe {
-  readonly hooks: ProbeHooks;
-  /** The newest life of the agent with this name, if it ever lived. */
-  find(name: string): ProbeLife | undefined;
-  readonly pathOf: (...names: [string, ...string[]]) => AgentPath;
+/** One stay of a probe in memory, and what the host asked of it. */
+interface ProbeLife {
+  readonly cls: HostedAgentClass;
+  readonly frames: (string | Uint8Array)[];
+  readonly closes: { readonly code: number; readonly reason: string }[];
+  halted: boolean;
+  /** Clients that connected with `wait` in their query are greeted when this resolves. */
+  readonly door: PromiseWithResolvers<void>;
 }
 
 const CLASS_NAME = "Probe";
 const ALARM_TABLE = "probe_alarm";
+const NOTE_TABLE = "probe_note";
 
-export function createProbe(): Probe {
-  const lives: ProbeLife[] = [];
-  const hooks: ProbeHooks = {};
+/** By the port that each was given. */
+const lives = new WeakMap<AgentHost, ProbeLife>();
+
+/** @throws PerdureError `bad_state` for a port that no probe was given */
+export function lifeOf(agent: AgentHost): ProbeLife {
+  const life = lives.get(agent);
+  if (life !== undefined) return life;
+  throw new PerdureError("bad_state", `${agent.id} is no probe.`);
+}
+
+export function pathOf(first: string, ...rest: readonly string[]): AgentPath {
+  return [{ className: CLASS_NAME, name: first }, ...rest.map((name) => ({ className: CLASS_NAME, name }))];
+}
+
+/** A probe that can act in these cases. */
+export function createProbe(cases: BenchCases): ConformanceProbe {
   class ProbeClass implements ProbeAgent {
     static readonly [hostable] = true;
     readonly [hosted]: HostedAgent;
     constructor(host: AgentHost) {
-      const life: ProbeLife = { host, started: false, alarms: 0, frames: [], closes: [], halted: false };
-      lives.push(life);
-      this[hosted] = toHosted(life, hooks);
-    }
-    ping(): string {
-      return "pong";
+      const door = Promise.withResolvers<void>();
+      const life: ProbeLife = { cls: new.target, frames: [], closes: [], halted: false, door };
+      lives.set(host, life);
+      this[hosted] = toHosted(host, life, cases);
     }
   }
-  const find = (name: string): ProbeLife | undefined =>
-    lives.findLast(({ host }) => host.path.length === 1 && host.path[0].name === name);
-  return {
-    Agent: ProbeClass,
-    className: CLASS_NAME,
-    lives,
-    hooks,
-    find,
-    host(name) {
-      const life = find(name);
-      if (life !== undefined) return life.host;
-      throw new PerdureError("bad_state", `No probe "${name}" was ever made: the host must wake it first.`);
-    },
-    pathOf: (first, ...rest) => [{ className: CLASS_NAME, name: first }, ...rest.map(toStep)],
-  };
+  return { Agent: ProbeClass, className: CLASS_NAME };
 }
 
-/** Asks for an alarm as agents do: the time is a row, and every life asks again. So a host may wake an agent instead. */
-export function askForAlarm(host: AgentHost, at: number | null): void {
+/**
+ * Asks for an alarm as agents do: the time is a row, and every life asks again. So a host may wake an agent instead.
+ * @param again asks anew so many times, each so much later than the last rang
+ */
+export function askForAlarm(host: AgentHost, at: number | null, again = { times: 0, ms: 0 }): void {
   host.tx(() => {
-    host.sql(`CREATE TABLE IF NOT EXISTS ${ALARM_TABLE} (at INTEGER)`);
+    host.sql(`CREATE TABLE IF NOT EXISTS ${ALARM_TABLE} (at INTEGER, times INTEGER, ms INTEGER)`);
     host.sql(`DELETE FROM ${ALARM_TABLE}`);
-    if (at !== null) host.sql(`INSERT INTO ${ALARM_TABLE} (at) VALUES (?)`, at);
+    if (at !== null) host.sql(`INSERT INTO ${ALARM_TABLE} VALUES (?, ?, ?)`, at, again.times, again.ms);
   });
   host.alarm(at);
 }
 
-function askAgain(host: AgentHost): void {
-  if (host.sql("SELECT 1 FROM sqlite_master WHERE name = ?", ALARM_TABLE).length === 0) return;
-  const [row] = host.sql<{ at: number }>(`SELECT at FROM ${ALARM_TABLE}`);
-  if (row !== undefined) host.alarm(row.at);
+function asked(host: AgentHost): { at: number; times: number; ms: number } | undefined {
+  if (host.sql("SELECT 1 FROM sqlite_master WHERE name = ?", ALARM_TABLE).length === 0) return undefined;
+  return host.sql<{ at: number; times: number; ms: number }>(`SELECT * FROM ${ALARM_TABLE}`)[0];
 }
 
-function toStep(name: string): { className: string; name: string } {
-  return { className: CLASS_NAME, name };
+async function tell(host: AgentHost, what: Note["what"]): Promise<void> {
+  if (host.path.length === 1 && host.path[0].name === WITNESS) return;
+  await host.call(pathOf(WITNESS), "note", [what, host.id]);
 }
 
-function toHosted(life: ProbeLife, hooks: ProbeHooks): HostedAgent {
-  const { host } = life;
+function toHosted(host: AgentHost, life: ProbeLife, cases: BenchCases): HostedAgent {
   return {
     async start() {
-      life.started = true;
-      askAgain(host);
+      await tell(host, "started");
+      const alarm = asked(host);
+      if (alarm !== undefined) host.alarm(alarm.at);
     },
     request: (request) => Promise.resolve(new Response(`${request.method} ${host.id}`)),
     async connect(socket) {
-      await hooks.onConnect?.(life, socket);
-      socket.join(new URL(socket.uri, "http://host.invalid").searchParams.getAll("tag"));
+      const query = new URL(socket.uri, "http://host.invalid").searchParams;
+      if (query.has("wait")) await life.door.promise;
+      socket.join(query.getAll("tag"));
     },
     async message(_, data) {
       life.frames.push(data);
@@ -116,10 +101,14 @@ function toHosted(life: ProbeLife, hooks: ProbeHooks): HostedAgent {
       life.closes.push({ code, reason });
     },
     async alarm() {
-      life.alarms += 1;
-      hooks.onAlarm?.(life);
+      const alarm = asked(host);
+      if (alarm !== undefined && alarm.times > 0) {
+        const { times, ms } = alarm;
+        askForAlarm(host, host.clock.now() + ms, { times: times - 1, ms });
+      }
+      await tell(host, "alarm");
     },
-    invoke: (method, args) => invoke(host, method, args),
+    invoke: (method, args) => invoke(host, life, cases, method, args),
     admitChild: () => Promise.resolve({}),
     drain: () => undefined,
     halt() {
@@ -128,8 +117,22 @@ function toHosted(life: ProbeLife, hooks: ProbeHooks): HostedAgent {
   };
 }
 
-async function invoke(host: AgentHost, method: string, args: readonly unknown[]): Promise<unknown> {
+async function invoke(
+  host: AgentHost,
+  life: ProbeLife,
+  cases: BenchCases,
+  method: string,
+  args: readonly unknown[],
+): Promise<unknown> {
   switch (method) {
+    case "act": {
+      const [name, act, ...rest] = args;
+      const work = cases[String(name)]?.acts[String(act)] as
+        | ((agent: AgentHost, ...given: unknown[]) => unknown)
+        | undefined;
+      if (work !== undefined) return work(host, ...rest);
+      break;
+    }
     case "ping":
       return "pong";
     case "echo":
@@ -143,10 +146,25 @@ async function invoke(host: AgentHost, method: string, args: readonly unknown[])
     case "write":
       host.sql("CREATE TABLE IF NOT EXISTS t (value TEXT)");
       host.sql("INSERT INTO t (value) VALUES (?)", String(args[0]));
-      return host.sql("SELECT count(*) AS count FROM t")[0]?.count;
+      return host.sql("SELECT count(*) AS count FROM t")[0]?.["count"];
     case "hang":
       return new Promise<never>(() => undefined);
+    case "note":
+      host.sql(`CREATE TABLE IF NOT EXISTS ${NOTE_TABLE} (what TEXT, id TEXT)`);
+      host.sql(`INSERT INTO ${NOTE_TABLE} VALUES (?, ?)`, String(args[0]), String(args[1]));
+      return undefined;
+    case "notes":
+      if (host.sql("SELECT 1 FROM sqlite_master WHERE name = ?", NOTE_TABLE).length === 0) return [];
+      return host.sql(`SELECT what, id FROM ${NOTE_TABLE} ORDER BY rowid`);
+    case "sockets":
+      return host.sockets.all(args[0] as string | undefined).map(({ id }) => id);
+    case "frames":
+      return life.frames.map((frame) => (typeof frame === "string" ? frame : { bytes: [...frame] }));
+    case "closes":
+      return life.closes;
+    case "let in":
+      return life.door.resolve();
     default:
-      throw new PerdureError("not_callable", `The probe has no method "${method}".`);
   }
+  throw new PerdureError("not_callable", `The probe has no method "${[method, ...args.slice(0, 2)].join(" ")}".`);
 }

@@ -1,8 +1,11 @@
 import type { AgentHost, SqlValue } from "../../port.ts";
-import type { BenchCases } from "./bench.ts";
+import { type BenchCases, halves, inside } from "./bench.ts";
 import { ensure, refuses, same } from "./ensure.ts";
 
 const MEGABYTE = 1024 * 1024;
+
+const largeText = (): string => "ü👍".repeat(MEGABYTE / 8);
+const largeBytes = (): Uint8Array => Uint8Array.from({ length: MEGABYTE }, (_, index) => index % 251);
 
 const REFUSED = [
   "BEGIN",
@@ -45,43 +48,44 @@ const VALUES: readonly (readonly [string, SqlValue])[] = [
 ];
 
 export const sqlCases: BenchCases = {
-  "sql: every kind of value comes back as it was stored": async (bench) => {
-    const agent = await bench.agent();
-    agent.sql("CREATE TABLE v (id INTEGER PRIMARY KEY, value)");
-    for (const [what, value] of VALUES) {
-      const id = agent.sql<{ id: number }>("INSERT INTO v (value) VALUES (?) RETURNING id", value)[0]?.id ?? 0;
-      same(agent.sql("SELECT value FROM v WHERE id = ?", id), [{ value }], what);
-      same(agent.sql("SELECT ? AS value", value), [{ value }], `${what}, as a parameter only`);
-    }
-    await bench.reopen();
-    const stored = (await bench.agent()).sql("SELECT value FROM v ORDER BY id");
-    same(
-      stored,
-      VALUES.map(([, value]) => ({ value })),
-      "all values after a reopen",
-    );
-  },
-  "sql: bytes come back as a Uint8Array of their own": async (bench) => {
-    const agent = await bench.agent();
+  "sql: every kind of value comes back as it was stored": halves(
+    (agent) => {
+      agent.sql("CREATE TABLE v (id INTEGER PRIMARY KEY, value)");
+      for (const [what, value] of VALUES) {
+        const id = agent.sql<{ id: number }>("INSERT INTO v (value) VALUES (?) RETURNING id", value)[0]?.id ?? 0;
+        same(agent.sql("SELECT value FROM v WHERE id = ?", id), [{ value }], what);
+        same(agent.sql("SELECT ? AS value", value), [{ value }], `${what}, as a parameter only`);
+      }
+    },
+    (agent) => {
+      const stored = agent.sql("SELECT value FROM v ORDER BY id");
+      same(
+        stored,
+        VALUES.map(([, value]) => ({ value })),
+        "all values after a reopen",
+      );
+    },
+  ),
+  "sql: bytes come back as a Uint8Array of their own": inside((agent) => {
     const read = () => agent.sql<{ bytes: unknown }>("SELECT x'0102' AS bytes")[0]?.bytes;
     const first = read();
     ensure(first instanceof Uint8Array, "bytes are a Uint8Array");
     first[0] = 9;
     same(read(), new Uint8Array([1, 2]), "bytes read again");
-  },
-  "sql: large text and large bytes": async (bench) => {
-    const agent = await bench.agent();
-    const text = "ü👍".repeat(MEGABYTE / 8);
-    const bytes = Uint8Array.from({ length: MEGABYTE }, (_, index) => index % 251);
-    agent.sql("CREATE TABLE large (text TEXT, bytes BLOB)");
-    agent.sql("INSERT INTO large VALUES (?, ?)", text, bytes);
-    await bench.reopen();
-    const [row] = (await bench.agent()).sql<{ text: string; bytes: Uint8Array }>("SELECT text, bytes FROM large");
-    ensure(row !== undefined && row.text === text, "a large text is the same");
-    ensure(row.bytes.length === bytes.length && row.bytes.every((byte, at) => byte === bytes[at]), "so are bytes");
-  },
-  "sql: rows come in order, statements without rows return none": async (bench) => {
-    const agent = await bench.agent();
+  }),
+  "sql: large text and large bytes": halves(
+    (agent) => {
+      agent.sql("CREATE TABLE large (text TEXT, bytes BLOB)");
+      agent.sql("INSERT INTO large VALUES (?, ?)", largeText(), largeBytes());
+    },
+    (agent) => {
+      const [row] = agent.sql<{ text: string; bytes: Uint8Array }>("SELECT text, bytes FROM large");
+      const bytes = largeBytes();
+      ensure(row !== undefined && row.text === largeText(), "a large text is the same");
+      ensure(row.bytes.length === bytes.length && row.bytes.every((byte, at) => byte === bytes[at]), "so are bytes");
+    },
+  ),
+  "sql: rows come in order, statements without rows return none": inside((agent) => {
     same(agent.sql("CREATE TABLE n (value INTEGER)"), [], "CREATE");
     same(agent.sql("INSERT INTO n VALUES (1)"), [], "INSERT");
     same(agent.sql("SELECT value FROM n WHERE value > 1"), [], "SELECT of nothing");
@@ -90,9 +94,8 @@ export const sqlCases: BenchCases = {
     );
     const rows = agent.sql<{ value: number }>("SELECT value FROM n ORDER BY value");
     ensure(rows.length === 5000 && rows.every(({ value }, index) => value === index + 1), "5000 rows, in order");
-  },
-  "sql: the dialect has upserts, RETURNING, JSON and full-text search": async (bench) => {
-    const agent = await bench.agent();
+  }),
+  "sql: the dialect has upserts, RETURNING, JSON and full-text search": inside((agent) => {
     agent.sql("CREATE TABLE kv (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
     const put = "INSERT INTO kv VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value RETURNING value";
     same(agent.sql(put, "a", "1"), [{ value: "1" }], "insert");
@@ -101,28 +104,29 @@ export const sqlCases: BenchCases = {
     agent.sql("CREATE VIRTUAL TABLE words USING fts5(body)");
     agent.sql("INSERT INTO words VALUES ('durable agents'), ('other text')");
     same(agent.sql("SELECT body FROM words WHERE words MATCH ?", "agents"), [{ body: "durable agents" }], "fts5");
-  },
-  "sql: statements that reach around the host are refused and change nothing": async (bench) => {
-    const agent = await bench.agent();
-    agent.sql("CREATE TABLE t (value INTEGER)");
-    const refuseAll = (when: string): void => {
-      for (const query of REFUSED) refuses(() => agent.sql(query), `${JSON.stringify(query)} ${when}`, "sql_refused");
-    };
-    refuseAll("at first");
-    agent.tx(() => {
-      agent.sql("INSERT INTO t VALUES (1)");
-      refuseAll("in a tx");
-      agent.tx(() => refuseAll("in an inner tx"));
-    });
-    // The host has run some of these itself by now.
-    refuseAll("after a tx");
-    same(agent.sql("SELECT value FROM t"), [{ value: 1 }], "rows after the refusals");
-    await agent.durable();
-    await bench.reopen();
-    same((await bench.agent()).sql("SELECT value FROM t"), [{ value: 1 }], "rows after a reopen");
-  },
-  "sql: two statements in one query are not half done": async (bench) => {
-    const agent = await bench.agent();
+  }),
+  "sql: statements that reach around the host are refused and change nothing": halves(
+    async (agent) => {
+      agent.sql("CREATE TABLE t (value INTEGER)");
+      const refuseAll = (when: string): void => {
+        for (const query of REFUSED) refuses(() => agent.sql(query), `${JSON.stringify(query)} ${when}`, "sql_refused");
+      };
+      refuseAll("at first");
+      agent.tx(() => {
+        agent.sql("INSERT INTO t VALUES (1)");
+        refuseAll("in a tx");
+        agent.tx(() => refuseAll("in an inner tx"));
+      });
+      // The host has run some of these itself by now.
+      refuseAll("after a tx");
+      same(agent.sql("SELECT value FROM t"), [{ value: 1 }], "rows after the refusals");
+      await agent.durable();
+    },
+    (agent) => {
+      same(agent.sql("SELECT value FROM t"), [{ value: 1 }], "rows after a reopen");
+    },
+  ),
+  "sql: two statements in one query are not half done": inside((agent) => {
     agent.sql("CREATE TABLE t (value INTEGER)");
     for (const query of ["INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (1); COMMIT"]) {
       refuses(() => agent.sql(query), query, "sql_refused");
@@ -130,9 +134,8 @@ export const sqlCases: BenchCases = {
     }
     refuses(() => agent.sql(""), "no statement", "sql_failed", "sql_refused");
     same(agent.sql("SELECT * FROM t"), [], "rows");
-  },
-  "sql: no statement ends the transaction around it": async (bench) => {
-    const agent = await bench.agent();
+  }),
+  "sql: no statement ends the transaction around it": inside((agent) => {
     agent.sql("CREATE TABLE t (value INTEGER UNIQUE)");
     agent.tx(() => {
       agent.sql("INSERT INTO t VALUES (1)");
@@ -140,9 +143,8 @@ export const sqlCases: BenchCases = {
       agent.sql("INSERT INTO t VALUES (2)");
     });
     same(agent.sql("SELECT value FROM t ORDER BY value"), [{ value: 1 }, { value: 2 }], "rows");
-  },
-  "sql: what SQLite refuses is sql_failed and changes nothing": async (bench) => {
-    const agent = await bench.agent();
+  }),
+  "sql: what SQLite refuses is sql_failed and changes nothing": inside((agent) => {
     agent.sql("CREATE TABLE u (value INTEGER UNIQUE NOT NULL CHECK (value < 10))");
     agent.sql("INSERT INTO u VALUES (1)");
     const wrong: readonly (readonly [string, ...SqlValue[]])[] = [
@@ -157,7 +159,7 @@ export const sqlCases: BenchCases = {
     ];
     for (const [query, ...args] of wrong) refuses(() => agent.sql(query, ...args), query, "sql_failed");
     same(values(agent), [1], "rows");
-  },
+  }),
 };
 
 function values(agent: AgentHost): unknown[] {

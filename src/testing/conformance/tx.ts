@@ -1,5 +1,5 @@
 import type { AgentHost, WriteLevel } from "../../port.ts";
-import type { Bench, BenchCases } from "./bench.ts";
+import { type BenchCase, type BenchCases, inside } from "./bench.ts";
 import { ensure, refuses, same } from "./ensure.ts";
 
 const DEEP = 20;
@@ -7,10 +7,8 @@ const DEEP = 20;
 /** What a case throws on purpose. */
 class Undo extends Error {}
 
-async function open(bench: Bench): Promise<AgentHost> {
-  const agent = await bench.agent();
+function open(agent: AgentHost): void {
   agent.sql("CREATE TABLE t (value TEXT UNIQUE)");
-  return agent;
 }
 
 function add(agent: AgentHost, value: string): void {
@@ -36,37 +34,39 @@ function undone(agent: AgentHost, work: () => void, level?: WriteLevel): void {
   ensure(seen === reason, "tx throws the very error that its work threw");
 }
 
-async function commitsAllOrNothing(bench: Bench, level: WriteLevel): Promise<void> {
-  const agent = await open(bench);
-  const result = { any: "value" };
-  const returned = agent.tx(() => {
-    add(agent, "a");
-    add(agent, "b");
-    return result;
-  }, level);
-  ensure(returned === result, "tx returns what its work returned");
-  const work = () => {
-    add(agent, "c");
-    agent.sql("DELETE FROM t");
-    agent.sql("CREATE TABLE other (x)");
-  };
-  undone(agent, work, level);
-  same(values(agent), ["a", "b"], "rows");
-  refuses(() => agent.sql("SELECT * FROM other"), "a table of an undone tx", "sql_failed");
+function commitsAllOrNothing(level: WriteLevel): BenchCase {
+  return inside((agent) => {
+    open(agent);
+    const result = { any: "value" };
+    const returned = agent.tx(() => {
+      add(agent, "a");
+      add(agent, "b");
+      return result;
+    }, level);
+    ensure(returned === result, "tx returns what its work returned");
+    const work = () => {
+      add(agent, "c");
+      agent.sql("DELETE FROM t");
+      agent.sql("CREATE TABLE other (x)");
+    };
+    undone(agent, work, level);
+    same(values(agent), ["a", "b"], "rows");
+    refuses(() => agent.sql("SELECT * FROM other"), "a table of an undone tx", "sql_failed");
+  });
 }
 
 export const txCases: BenchCases = {
-  "tx: commits all or nothing (sync)": (bench) => commitsAllOrNothing(bench, "sync"),
-  "tx: commits all or nothing (commit)": (bench) => commitsAllOrNothing(bench, "commit"),
-  "tx: reads its own writes": async (bench) => {
-    const agent = await open(bench);
+  "tx: commits all or nothing (sync)": commitsAllOrNothing("sync"),
+  "tx: commits all or nothing (commit)": commitsAllOrNothing("commit"),
+  "tx: reads its own writes": inside((agent) => {
+    open(agent);
     agent.tx(() => {
       add(agent, "a");
       same(values(agent), ["a"], "rows inside");
     });
-  },
-  "tx: an inner one that throws undoes only itself": async (bench) => {
-    const agent = await open(bench);
+  }),
+  "tx: an inner one that throws undoes only itself": inside((agent) => {
+    open(agent);
     agent.tx(() => {
       add(agent, "before");
       undone(agent, () => add(agent, "inner"));
@@ -74,9 +74,9 @@ export const txCases: BenchCases = {
       add(agent, "past");
     });
     same(values(agent), ["before", "past", "second inner"], "rows");
-  },
-  "tx: an outer one that throws undoes inner ones that were done": async (bench) => {
-    const agent = await open(bench);
+  }),
+  "tx: an outer one that throws undoes inner ones that were done": inside((agent) => {
+    open(agent);
     add(agent, "kept");
     undone(agent, () => {
       agent.tx(() => add(agent, "inner"));
@@ -87,9 +87,9 @@ export const txCases: BenchCases = {
       );
     });
     same(values(agent), ["kept"], "rows");
-  },
-  "tx: nests deeply": async (bench) => {
-    const agent = await open(bench);
+  }),
+  "tx: nests deeply": inside((agent) => {
+    open(agent);
     const level = (depth: number): void =>
       agent.tx(() => {
         add(agent, `in ${String(depth).padStart(2, "0")}`);
@@ -99,18 +99,18 @@ export const txCases: BenchCases = {
     level(1);
     const expected = Array.from({ length: DEEP }, (_, index) => `in ${String(index + 1).padStart(2, "0")}`);
     same(values(agent), expected, "rows");
-  },
-  "tx: goes on after a statement that failed inside": async (bench) => {
-    const agent = await open(bench);
+  }),
+  "tx: goes on after a statement that failed inside": inside((agent) => {
+    open(agent);
     agent.tx(() => {
       add(agent, "a");
       refuses(() => add(agent, "a"), "a double", "sql_failed");
       add(agent, "b");
     });
     same(values(agent), ["a", "b"], "rows");
-  },
-  "tx: a promise is refused and its writes undone": async (bench) => {
-    const agent = await open(bench);
+  }),
+  "tx: a promise is refused and its writes undone": inside((agent) => {
+    open(agent);
     refuses(
       () =>
         agent.tx(async () => {
@@ -123,13 +123,13 @@ export const txCases: BenchCases = {
       refuses(() => agent.tx(() => Promise.resolve(add(agent, "inner"))), "a promise in an inner tx");
     });
     same(values(agent), ["outer"], "rows");
-  },
-  "tx: works again after one was undone": async (bench) => {
-    const agent = await open(bench);
+  }),
+  "tx: works again after one was undone": inside((agent) => {
+    open(agent);
     undone(agent, () => undefined);
     undone(agent, () => add(agent, "a"));
     agent.tx(() => add(agent, "a"));
     add(agent, "b");
     same(values(agent), ["a", "b"], "rows");
-  },
+  }),
 };
