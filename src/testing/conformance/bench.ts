@@ -29,7 +29,7 @@ export interface ConformanceHost {
  * What a case does inside of an agent, on its own port. It may run in another process than the case: arguments and results are JSON,
  * and nothing around it is shared with its case.
  */
-export type Act = (agent: AgentHost, ...args: never[]) => unknown;
+type Act = (agent: AgentHost, ...args: never[]) => unknown;
 type Acts = Readonly<Record<string, Act>>;
 type ArgsOf<A extends Act> = A extends (agent: AgentHost, ...args: infer Args) => unknown ? Args : never;
 
