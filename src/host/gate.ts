@@ -115,11 +115,16 @@ export class Gate implements TxListener {
     }
   }
 
-  /** The life is over and its store synced: what waits leaves now, before the next life sends and before the sockets close. */
+  /** The life is over and its store safe: what waits leaves now, before the next life sends and before the sockets close. */
   released(): void {
     const line = this.#line;
     this.#line = [];
     for (const { delivery } of line) delivery.deliver();
+  }
+
+  /** The life is over, and what it wrote last may be lost: nobody hears of it. */
+  dropped(): void {
+    this.#line = [];
   }
 
   #wait(store: GatedStore, delivery: Delivery): void {

@@ -86,6 +86,7 @@ export class Life implements AgentHost {
   /** Who is waiting for this life to answer. A shared promise would keep every wait it ever raced with. */
   readonly #waiting = new Set<(error: PerdureError) => void>();
   #over: PerdureError | undefined;
+  #left: Promise<void> = Promise.resolve();
   /** Those who wait have heard that it is over. */
   #told = false;
   agent: HostedAgent | undefined;
@@ -226,9 +227,12 @@ export class Life implements AgentHost {
     });
   }
 
-  /** Ends this life. Calls under way fail with `reason`, after `grace`: a call that deletes its agent must hear so. */
-  end(reason?: PerdureError, grace?: Promise<void>): void {
-    if (this.#over !== undefined) return;
+  /**
+   * Ends this life. Calls under way fail with `reason`, after `grace`: a call that deletes its agent must hear so.
+   * @returns resolves when what it sent has left; rejects when its last rows are not safe, so that this was dropped
+   */
+  end(reason?: PerdureError, grace?: Promise<void>): Promise<void> {
+    if (this.#over !== undefined) return this.#left;
     this.#over =
       reason ??
       new PerdureError(
@@ -241,9 +245,19 @@ export class Life implements AgentHost {
       if (grace === undefined) this.#tell();
       else void grace.then(() => setTimeout(() => this.#tell(), 0));
     }
-    this.#store.release();
-    this.gate.released();
     this.#around.lived(-1);
+    this.#left = this.#leave();
+    return this.#left;
+  }
+
+  async #leave(): Promise<void> {
+    try {
+      await this.#store.release();
+    } catch (thrown) {
+      this.gate.dropped();
+      throw thrown;
+    }
+    this.gate.released();
   }
 
   #tell(): void {

@@ -15,6 +15,6 @@ export function lookInto<T>(storage: Storage, id: string, read: (rows: Sql) => T
   try {
     return read(store);
   } finally {
-    store.release();
+    void store.release();
   }
 }

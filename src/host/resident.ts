@@ -35,6 +35,8 @@ export class Resident implements LifeOwner, SocketOwner {
   #retired: PerdureError | undefined;
   /** The index counts on hearing how this life ends. */
   #indexed = false;
+  /** A life is over, and what it sent has not left yet: the next one, and what sockets are told meanwhile, wait for this. */
+  #leaving: Promise<void> | undefined;
   /** While the agent is being deleted, its next life waits for this. */
   #removal: Promise<void> | undefined;
 
@@ -57,7 +59,7 @@ export class Resident implements LifeOwner, SocketOwner {
   /** Nothing here that could not be made anew. */
   get empty(): boolean {
     const waits = this.#cancelAlarm !== undefined || this.#cancelRetry !== undefined || this.#removal !== undefined;
-    return !this.busy && !waits && this.#life === undefined && this.#sockets.size === 0;
+    return !this.busy && !waits && this.#life === undefined && this.#leaving === undefined && this.#sockets.size === 0;
   }
 
   /** Something is running, or about to leave. */
@@ -171,7 +173,7 @@ export class Resident implements LifeOwner, SocketOwner {
     const at = this.#alarmAt;
     this.#disarm();
     life.emit("agent:evicted", { awakeMs: this.#around.clock.now() - life.startedAt });
-    life.end();
+    this.#leave(life);
     if (life.wrote || this.#indexed || at !== null) this.#around.storage.index.settle(this.id, at);
     this.#indexed = false;
   }
@@ -184,7 +186,7 @@ export class Resident implements LifeOwner, SocketOwner {
     this.#life = undefined;
     // If it was this one that started, the next use begins another.
     this.#starting = undefined;
-    life.end(reason);
+    this.#leave(life, reason);
   }
 
   /** The class has other code now: a life with it continues what the old one did. Sockets stay. A failed start is tried again. */
@@ -204,7 +206,12 @@ export class Resident implements LifeOwner, SocketOwner {
     this.#indexed = false;
     const life = this.#life;
     this.#life = undefined;
-    life?.end(reason, removed);
+    if (life !== undefined) this.#leave(life, reason, removed);
+  }
+
+  /** Resolves when nothing of an ended life waits any more. Never rejects. */
+  async left(): Promise<void> {
+    while (this.#leaving !== undefined) await this.#leaving;
   }
 
   /** The agent is being deleted, or one above it: no life begins here before that is over. */
@@ -278,12 +285,13 @@ export class Resident implements LifeOwner, SocketOwner {
   // What sockets see of it.
 
   get clear(): boolean {
-    return this.#life === undefined || this.#life.gate.clear;
+    return this.#life === undefined ? this.#leaving === undefined : this.#life.gate.clear;
   }
 
   pass(delivery: Delivery): void {
-    if (this.#life === undefined) delivery.deliver();
-    else this.#life.gate.pass(delivery);
+    if (this.#life !== undefined) this.#life.gate.pass(delivery);
+    else if (this.#leaving !== undefined) void this.#leaving.then(() => this.pass(delivery));
+    else delivery.deliver();
   }
 
   dropped(socket: HostSocket, reason: string): void {
@@ -309,7 +317,8 @@ export class Resident implements LifeOwner, SocketOwner {
 
   async #start(props: unknown): Promise<Life> {
     const { storage } = this.#around;
-    while (this.#removal !== undefined) await this.#removal;
+    while ((this.#removal ?? this.#leaving) !== undefined) await (this.#removal ?? this.#leaving);
+    if (storage.claim !== undefined) await storage.claim(this.id);
     // An earlier removal failed: what a life wrote beside the old rows would go with them when the host starts again.
     if (storage.index.isDoomed(this.id)) await storage.remove(this.id);
     if (this.#retired !== undefined) throw this.#retired;
@@ -329,7 +338,8 @@ export class Resident implements LifeOwner, SocketOwner {
     } catch (thrown) {
       const cut = life.over;
       // With a reason: its start may have set work going, which must hear that it is over.
-      life.end(new PerdureError("agent_gone", `${this.id} did not start: ${errorText(thrown)}`, { cause: thrown }));
+      const gone = new PerdureError("agent_gone", `${this.id} did not start: ${errorText(thrown)}`, { cause: thrown });
+      this.#leave(life, gone);
       if (this.#life === life) this.#life = undefined;
       if (cut) throw thrown;
       this.#disarm();
@@ -339,6 +349,24 @@ export class Resident implements LifeOwner, SocketOwner {
     }
     life.emit("agent:started", { durationMs: this.#around.clock.now() - life.startedAt });
     return life;
+  }
+
+  #leave(life: Life, reason?: PerdureError, removed?: Promise<void>): void {
+    const leaving: Promise<void> = life
+      .end(reason, removed)
+      .catch((error: unknown) => this.#cutShort(error))
+      .then(() => {
+        if (this.#leaving === leaving) this.#leaving = undefined;
+      });
+    this.#leaving = leaving;
+  }
+
+  /** The last rows of a life that is over are not safe: clients did not get what it sent, and are to come back. */
+  #cutShort(error: unknown): void {
+    if (wasEnded(error)) return;
+    this.#publishFailure("sync", error);
+    this.closeSockets(closeCode.internalError, "storage failed");
+    this.#wakeLater();
   }
 
   #connected(socket: HostSocket): void {

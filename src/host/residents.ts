@@ -279,8 +279,10 @@ export class Residents implements LifeSurroundings, Reach {
       "host_stopped",
       "The host stopped before this was done. It continues at the next start.",
     );
-    for (const resident of this.#residents.values()) resident.retire(error);
+    const retired = [...this.#residents.values()];
+    for (const resident of retired) resident.retire(error);
     this.#residents.clear();
+    await Promise.all(retired.map((resident) => resident.left()));
     // What is being deleted needs the index to the end.
     await Promise.allSettled(this.#erasing);
   }
@@ -308,13 +310,16 @@ export class Residents implements LifeSurroundings, Reach {
 
   async #eraseNow(ids: readonly string[]): Promise<void> {
     const removed = Promise.withResolvers<void>();
+    const left: Promise<void>[] = [];
     for (const id of ids) {
       const path = parseAgentId(id);
       const resident = this.#registry.has(leafOf(path).className) ? this.#residentOf(id, path) : undefined;
       resident?.erase(new PerdureError("agent_gone", `${id} was deleted.`), removed.promise);
       resident?.closeSockets(closeCode.goingAway, "agent deleted");
+      if (resident !== undefined) left.push(resident.left());
     }
     try {
+      await Promise.all(left);
       await this.storage.durable();
       for (const id of ids) {
         await this.storage.remove(id);

@@ -17,8 +17,11 @@ export interface AgentStore extends Sql {
   durable(): Promise<void>;
   /** Rewrites the rows' files without anything that was deleted. Blocks. @throws PerdureError */
   scrub?(): void;
-  /** Lets go of files and memory; the next life opens it anew. */
-  release(): void;
+  /**
+   * Lets go of files and memory, before it returns. Resolves when every commit is as safe as the gate wants it: what still waits
+   * there leaves then, and is dropped when this rejects.
+   */
+  release(): Promise<void>;
 }
 
 /** Which agents exist and when they are due; kept by the host beside the agents' own rows. */
@@ -53,6 +56,8 @@ export interface LostChild {
 /** What one agent's place on a host asks of where its rows are. */
 export interface AgentStorage {
   readonly index: Pick<AgentIndex, "settle" | "isDoomed" | "lost" | "told">;
+  /** Before {@link AgentStorage.open}: makes the rows this process's own, and brings them here. @throws PerdureError */
+  claim?(id: string): Promise<void>;
   open(id: string, listener: TxListener): AgentStore;
   /** Deletes the rows and files of a doomed agent, which has no life at that moment. Then it is doomed no more. */
   remove(id: string): Promise<void>;

@@ -181,7 +181,7 @@ export class World {
     const store = shared.open(this.id, { refusal: () => undefined, mark: () => 0, rolledBack() {}, committed() {} });
     shared.index.settle(this.id, null);
     if (this.seed % RUNS_PER_DATABASE !== 0) return store.tx(() => empty(store));
-    store.release();
+    await store.release();
     shared.index.doom([this.id]);
     await shared.remove(this.id);
   }

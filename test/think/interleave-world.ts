@@ -176,7 +176,7 @@ export class World implements ModelWorld, ToolWorld {
     const store = shared.open(this.id, { refusal: () => undefined, mark: () => 0, rolledBack() {}, committed() {} });
     shared.index.settle(this.id, null);
     if (this.seed % RUNS_PER_DATABASE !== 0) return store.tx(() => empty(store));
-    store.release();
+    await store.release();
     shared.index.doom([this.id]);
     await shared.remove(this.id);
   }
@@ -328,5 +328,7 @@ class PoweredStore implements AgentStore {
   }
 
   /** The next life opens its own view of the same rows; the connection below is kept, because opening one is slow. */
-  release(): void {}
+  release(): Promise<void> {
+    return Promise.resolve();
+  }
 }

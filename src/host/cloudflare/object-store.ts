@@ -106,8 +106,9 @@ export class ObjectStore implements AgentStore {
     this.#synced = Math.max(this.#synced, upto);
   }
 
-  release(): void {
+  release(): Promise<void> {
     this.#released = true;
+    return Promise.resolve();
   }
 
   #run<T>(query: string, args: readonly SqlValue[], reads: boolean): T[] {

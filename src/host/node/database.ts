@@ -133,11 +133,12 @@ export class AgentDatabase implements AgentStore {
     }
   }
 
-  /** Gives the handle back. SQLite syncs as it closes, so nothing is pending afterwards. */
-  release(): void {
+  async release(): Promise<void> {
     this.#released = true;
     this.#pool.close(this.#file);
-    this.#synced = this.#commits;
+    // SQLite syncs as it closes, so that nothing is pending on a disk of our own.
+    if (this.#file.isCache !== true) this.#synced = this.#commits;
+    await this.durable();
   }
 
   async #sync(): Promise<void> {
@@ -177,7 +178,8 @@ export class AgentDatabase implements AgentStore {
   #committed(level: WriteLevel | undefined): void {
     if (level !== undefined) {
       this.#commits++;
-      if (level === "sync") this.#needed = this.#commits;
+      if (level === "sync" || this.#file.isCache === true) this.#needed = this.#commits;
+      this.#file.committed?.(level);
     }
     // First of all: a crash test may end the process here, before anything is sent.
     if (level !== undefined) this.#pool.onCommit?.(this.#label);

@@ -1,5 +1,5 @@
 import type BetterSqlite3 from "better-sqlite3";
-import type { SqlValue } from "../../port.ts";
+import type { SqlValue, WriteLevel } from "../../port.ts";
 import { absentTables, type Detour, detour, makeLateTable } from "../../store/late-tables.ts";
 import { RESERVED_PREFIX } from "../../store/migrations.ts";
 import { lateTables, plainSql } from "./open-sqlite.ts";
@@ -16,6 +16,10 @@ export interface AgentFile {
   open(): BetterSqlite3.Database;
   /** Makes everything that SQLite has written survive the loss of power; off the event loop. */
   sync(): Promise<void>;
+  /** The bytes end with this process, and are kept elsewhere: there is no commit that output need not wait for. */
+  readonly isCache?: boolean;
+  /** There was a commit. */
+  committed?(level: WriteLevel): void;
   /** The database was closed: forget descriptors. */
   closed(): void;
 }
