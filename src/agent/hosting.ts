@@ -7,6 +7,7 @@ import { encodeFrame } from "../wire/encode.ts";
 import { isResponse, readVerdict, type Verdict } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { type ParsedFrame, parseFrame, readLongFrame } from "../wire/parse.ts";
+import { SentBefore } from "../wire/sent-before.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
 import {
   actOf,
@@ -70,6 +71,9 @@ const TELLS_ITSELF: ReadonlySet<ParsedFrame["kind"]> = new Set(["rows-refused", 
 /** Frames that may be long, and are read or looked through in pieces. */
 const LOOKED_THROUGH: ReadonlySet<ParsedFrame["kind"]> = new Set(["chat-long", "transcript-long", "chat-messages"]);
 
+/** Of how many connections it is remembered what they have sent of a long conversation: of those that sent last. */
+const REMEMBERED_CONNECTIONS = 4;
+
 function isLong(frame: ParsedFrame): frame is Extract<ParsedFrame, { kind: "chat-long" | "transcript-long" }> {
   return frame.kind === "chat-long" || frame.kind === "transcript-long";
 }
@@ -82,6 +86,8 @@ export class Hosting implements HostedAgent {
   readonly #refused = new WeakSet<Socket>();
   /** Connections whose last frame is still judged or read: when that has begun. The next frame waits for it. */
   readonly #lines = new WeakMap<Socket, Promise<void>>();
+  /** What connections have sent of long conversations. The one that sent last is last. */
+  readonly #sent = new Map<Socket, SentBefore>();
   readonly #judge: Judge;
 
   /** @param base the rules that say nothing: a class that has these is not asked. */
@@ -118,7 +124,7 @@ export class Hosting implements HostedAgent {
   async message(socket: Socket, data: string | Uint8Array): Promise<void> {
     if (this.#refused.has(socket)) return;
     const connection = this.#own.connections.of(socket);
-    const frame = parseFrame(data);
+    const frame = parseFrame(data, this.#sent.get(socket));
     const ask = this.#askOf(frame);
     const judge = () => this.#as(() => authorize(this.#judge, connection, ask), { connection });
     const line = this.#lines.get(socket);
@@ -131,6 +137,8 @@ export class Hosting implements HostedAgent {
       let read: ParsedFrame = frame;
       if (refusal === undefined && isLong(frame) && this.#takerOf(frame) !== undefined) {
         read = await readLongFrame(frame, () => this.#own.host.breathe());
+        if (read.kind === "chat-request" && frame.kind === "chat-long" && frame.isEscaped !== true)
+          this.#sentBy(socket).remember(String(data), frame.text, read.messages);
         // What the verdict was about may be otherwise by now.
         refusal = await judge();
       }
@@ -145,7 +153,17 @@ export class Hosting implements HostedAgent {
     await taken;
   }
 
+  #sentBy(socket: Socket): SentBefore {
+    const sent = this.#sent.get(socket) ?? new SentBefore();
+    this.#sent.delete(socket);
+    this.#sent.set(socket, sent);
+    const [oldest] = this.#sent.keys();
+    if (oldest !== undefined && this.#sent.size > REMEMBERED_CONNECTIONS) this.#sent.delete(oldest);
+    return sent;
+  }
+
   async close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void> {
+    this.#sent.delete(socket);
     if (this.#refused.has(socket)) return;
     while (this.#lines.has(socket)) await this.#lines.get(socket);
     const connection = this.#own.connections.of(socket);

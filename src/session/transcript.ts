@@ -95,7 +95,16 @@ export class Transcript implements StoredMessages {
 
   /** Of many at once. */
   roles(ids: readonly string[]): ReadonlyMap<string, Role> {
-    return rolesOf(this.#host, ids) as Map<string, Role>;
+    const path = this.#path;
+    const roles = new Map<string, Role>();
+    const others: string[] = [];
+    for (const id of ids) {
+      const known = path.get(id);
+      if (known === undefined) others.push(id);
+      else roles.set(id, known.role);
+    }
+    if (others.length > 0) for (const [id, role] of rolesOf(this.#host, others)) roles.set(id, role as Role);
+    return roles;
   }
 
   /** Its number in the tree. */

@@ -10,6 +10,8 @@ export const MAX_TRANSCRIPT_MESSAGES = 20_000;
 export interface ChatBody {
   /** The client's whole transcript. The elements are not checked here. */
   readonly messages: readonly unknown[];
+  /** What the message at a place says that stands there by name alone: its client has sent it before (`NamedMessage`). */
+  readonly content?: (at: number) => unknown;
   readonly trigger: "submit-message" | "regenerate-message";
   /** `undefined` when the client said nothing about tools; an empty list says that it has none. */
   readonly clientTools: readonly ClientTool[] | undefined;

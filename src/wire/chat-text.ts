@@ -19,7 +19,7 @@ import { isRecord } from "../base/json.ts";
 import { JsonScan, type ScannedList } from "./json-scan.ts";
 
 /** How many values a whole transcript may hold: some hundreds for each of many thousand messages. */
-const MAX_TRANSCRIPT_VALUES = 1_000_000;
+export const MAX_TRANSCRIPT_VALUES = 1_000_000;
 /** As much of a text is looked at before others have their turn. */
 const STEP_CHARS = 2 * 1024 * 1024;
 

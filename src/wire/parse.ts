@@ -7,6 +7,7 @@ import { isId, MAX_ID_LENGTH } from "./id.ts";
 import { type JsonObject, MAX_JSON_DEPTH, MAX_JSON_LENGTH, MAX_JSON_VALUES, notReadWords, readJson } from "./json.ts";
 import { JsonScan } from "./json-scan.ts";
 import { MAX_ROW_WRITE_LENGTH, type ParsedRowFrame, parseRowFrame } from "./row-frames.ts";
+import type { SentBefore } from "./sent-before.ts";
 import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts";
 
 /** The longest state that a client may set, in UTF-16 units: it is stored whole, and sent to everybody. */
@@ -70,9 +71,16 @@ export type ParsedFrame =
  * `other`; JSON too deep, too long or with too many values is `refused`. A malformed frame with an id that somebody waits on is answered:
  * `…-refused`. Unknown fields are ignored; optional ones may be null. Contents of states, arguments and messages are not checked,
  * but hold no `__proto__` keys and no infinite numbers.
+ * @param before what the same client has sent of a long conversation: that is not parsed again.
  */
-export function parseFrame(data: string | Uint8Array): ParsedFrame {
+export function parseFrame(data: string | Uint8Array, before?: SentBefore): ParsedFrame {
   if (typeof data !== "string") return { kind: "other" };
+  const rest = before?.rest(data);
+  if (rest !== undefined) {
+    const frame = parseFrame(rest);
+    const whole = frame.kind === "chat-request" ? before?.whole(data, rest, frame) : undefined;
+    if (whole !== undefined) return whole;
+  }
   const read = readJson(data, MAX_JSON_DEPTH, MAX_JSON_VALUES, isTold);
   if (!read.ok) {
     if (read.why === "not-json") return { kind: "other" };

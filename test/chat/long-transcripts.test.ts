@@ -3,6 +3,8 @@ import { CLASSES, openEither } from "./both-classes.ts";
 import { user } from "./client.ts";
 
 const MESSAGES = 5_000;
+/** More characters than are parsed in one go. */
+const LONG_MESSAGES = 400;
 
 /** What a client shows that has been here for long: its own words, and answers of the agent with much in them. */
 function shown(count: number): unknown[] {
@@ -42,6 +44,42 @@ describe.each(CLASSES)("%s", (which) => {
     // Handled before the request, there would have been nothing to resume.
     const probed = await client.frame((frame) => frame.probeId === "behind" || frame.id === "r1");
     expect(probed.type).not.toBe("cf_agent_stream_resume_none");
+  });
+
+  test.each([
+    ["goes on", false],
+    ["goes on after everything was deleted", true],
+  ])("a client that %s gets the same, whether the agent knows what it sent before or not", async (_what, cleared) => {
+    const play = async (isKnown: boolean) => {
+      const kit = await openEither(which);
+      let client = await kit.connect();
+      const long = shown(LONG_MESSAGES).map((one, n) => ({
+        ...(one as object),
+        metadata: { n, more: "x".repeat(400) },
+      }));
+      const send = async (id: string, messages: readonly unknown[], extras = {}) => {
+        if (!isKnown) client = await kit.connect();
+        client.request(id, messages, extras);
+        expect(await client.done(id)).toMatchObject({ outcome: "completed" });
+        return [...messages, (await kit.stored()).at(-1)];
+      };
+      const first = await send("r1", [...long, user("q1")]);
+      const second = await send("r2", [...first, user("q2")]);
+      if (cleared) {
+        const other = await kit.connect();
+        other.clear();
+        await other.flushed();
+      }
+      expect(await kit.stored()).toHaveLength(cleared ? 0 : LONG_MESSAGES / 2 + 4);
+      const third = await send("r3", [...second, user("q3")]);
+      await send("r4", third.slice(0, -1), { trigger: "regenerate-message" });
+      await send("r5", [...third.slice(0, -2), user("q3", "asked in another way")]);
+      return (await kit.stored()).map(({ role, metadata, parts }) => ({ role, metadata, parts }));
+    };
+    const known = await play(true);
+    expect(known).toEqual(await play(false));
+    expect(known.at(-2)?.parts).toMatchObject([{ text: "asked in another way" }]);
+    expect(known.length).toBeGreaterThan(LONG_MESSAGES / 2);
   });
 
   test("a transcript of 200,000 messages is refused with words, over sockets and HTTP, and nothing is stored", async () => {

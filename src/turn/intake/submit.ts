@@ -19,7 +19,9 @@ import {
   readTurn,
   type TurnRow,
 } from "../../store/turn.ts";
+import type { ChatBody } from "../../wire/chat-body.ts";
 import type { ClientTool } from "../../wire/frames.ts";
+import { NamedMessage } from "../../wire/sent-before.ts";
 import { accept, acceptRepeated, trailingUserIds } from "./accept.ts";
 import { explain, type Origin } from "../policy.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -40,6 +42,8 @@ interface ChatRequest {
   readonly id: string;
   /** The client's transcript after its local edit, or the new messages alone. Not checked yet. */
   readonly messages: readonly unknown[];
+  /** As of {@link ChatBody}. */
+  readonly content?: ChatBody["content"];
   readonly trigger: "submit" | "regenerate";
   readonly body: Record<string, unknown> | undefined;
   readonly clientTools: readonly ClientTool[] | undefined;
@@ -73,7 +77,7 @@ export function submit(all: Engine, request: ChatRequest, origin: Origin): Refus
       `${MAX_OPEN_TURNS} requests are already waiting. Send this one again when some have been answered.`,
     );
   const roles = rolesOf(transcript, request.messages);
-  const read = readMessages(transcript, roles, request.messages);
+  const read = readMessages(transcript, roles, request.messages, request.content);
   if ("reason" in read) return read;
   const running = all.turnIn(session);
   const stored: StoredMessages = {
@@ -199,6 +203,7 @@ function readMessages(
   transcript: Transcript,
   roles: ReadonlyMap<string, Role>,
   list: readonly unknown[],
+  content?: ChatBody["content"],
 ): UIMessage[] | RefusedMessage {
   const messages: UIMessage[] = [];
   // What stands before a message that is stored was stored once too, and is not looked at.
@@ -226,7 +231,7 @@ function readMessages(
     }
     if (added++ >= MAX_NEW_MESSAGES)
       return { code: "too_large", reason: `A request may add at most ${MAX_NEW_MESSAGES} messages.` };
-    const parsed = parseUserMessage(value);
+    const parsed = parseUserMessage(given instanceof NamedMessage ? content?.(i) : value);
     if ("reason" in parsed) return { ...parsed, reason: `messages[${i}]: ${parsed.reason}.` };
     messages.push(withoutReserved(parsed.message));
   }
@@ -235,7 +240,9 @@ function readMessages(
 
 /** Of those messages of a request that are stored. */
 function rolesOf(transcript: Transcript, list: readonly unknown[]): ReadonlyMap<string, Role> {
-  return transcript.roles(list.flatMap((value) => (isRecord(value) && typeof value.id === "string" ? value.id : [])));
+  const ids: string[] = [];
+  for (const value of list) if (isRecord(value) && typeof value.id === "string") ids.push(value.id);
+  return transcript.roles(ids);
 }
 
 /** So many messages of a transcript that a client pushes are looked at in one go. */
