@@ -25,7 +25,7 @@ import {
 import { galleryKey } from "./file-intake.ts";
 import type { Arrival } from "./arrival.ts";
 import { isOwnButton, NOTHING_TO_STOP, STOP_DATA, type Taken, TEXT_ANSWER } from "./reception.ts";
-import { inTime, isOfRule, ofRule } from "./rule.ts";
+import { inTime, isOfRule, NOT_JUDGED, ofRule, Unjudged } from "./rule.ts";
 import { sayOnce } from "./words.ts";
 import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
 
@@ -35,12 +35,11 @@ interface FrontDeps {
   /** The agent that holds a conversation: it is asked, and resolves when what it says is durable. */
   ask(
     target: ThreadTarget,
-    op: "may" | "accept" | "edit" | "stop" | "press" | "question",
+    op: "may" | "known" | "accept" | "edit" | "stop" | "press" | "question",
     payload: unknown,
   ): Promise<unknown>;
   /** The name of a class of children. Default: the agent's own. */
   classOf(agentClass: HostedAgentClass | undefined): string;
-  hasChild(className: string, name: string): boolean;
   /** Notes that there is such a child, in the transaction under way. */
   admit(className: string, name: string): void;
   /** Says something at a place, once per key. */
@@ -64,10 +63,6 @@ const MAX_AUTHORS = 10_000;
 const MAX_NAME = 200;
 const KIND = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 const STOP = /^\/stop(@\w+)?\s*$/i;
-/** What a rule fails about comes again; for longer than this it is refused, so that it does not stand before what others say. */
-const JUDGED_MS = 10 * 60_000;
-const MAX_FAILING = 10_000;
-const NOT_JUDGED = "Sorry, I could not take that. Please try again later.";
 /** What fails again and again in the same words is reported so often. */
 const REPORTED_MS = 60_000;
 const MAX_REPORTED = 100;
@@ -92,8 +87,7 @@ export class Front {
   readonly #said = new Map<string, number[]>();
   /** What is said at one place keeps its order; other places do not wait for it. */
   readonly #places = new InOrderByKey<string>();
-  /** What could not be judged, since when. */
-  readonly #failing = new Map<string, number>();
+  readonly #unjudged = new Unjudged<string>();
   readonly #reported = new Map<string, number>();
   readonly #halt = new AbortController();
   #refused = 0;
@@ -144,7 +138,7 @@ export class Front {
     } catch (thrown) {
       this.#deps.failed(thrown);
       // It would be the same each time that it came.
-      if (thrown instanceof SyntaxError || PerdureError.is(thrown, "bad_input"))
+      if (!isOfRule(thrown) && (thrown instanceof SyntaxError || PerdureError.is(thrown, "bad_input")))
         return new Response(errorText(thrown), { status: 400 });
       return new Response("Not stored. Please deliver it again.", { status: 503 });
     }
@@ -188,17 +182,13 @@ export class Front {
     const key = `${id}\n${event.keys.join("\n")}`;
     try {
       await this.#handle(id, definition, told);
-      this.#failing.delete(key);
     } catch (thrown) {
-      if (!isOfRule(thrown)) throw thrown;
-      const now = this.#deps.host.clock.now();
-      const since = this.#failing.get(key) ?? now;
-      if (this.#failing.size >= MAX_FAILING) this.#failing.clear();
-      this.#failing.set(key, since);
-      if (event.kind !== "message" || now - since < JUDGED_MS) throw thrown;
-      this.#failing.delete(key);
-      this.#refuse(id, definition, event, "not judged", NOT_JUDGED);
+      if (!isOfRule(thrown) || !this.#unjudged.isOver(key, this.#deps.host.clock.now())) throw thrown;
+      const { press } = event;
+      this.#refuse(id, definition, event, "not judged", press === undefined ? NOT_JUDGED : "");
+      if (press !== undefined) this.#tell(definition, press, NOT_JUDGED);
     }
+    this.#unjudged.forget(key);
   }
 
   #selfOf(id: string, channel: Channel): Promise<Self> {
@@ -277,6 +267,7 @@ export class Front {
     const { movedTo } = event;
     if (movedTo !== undefined) return host.tx(() => moveThread(host, id, event.thread, movedTo));
     if (event.author.isBot && definition.bots !== true) return;
+    if (!host.blank && findInbound(host, id, event.keys)?.kind === "refused") return;
     const known = host.blank ? undefined : readThread(host, id, event.thread);
     const { press } = event;
     if (press !== undefined && !isOwnButton(press.data) && definition.respondTo?.includes("action") === true) {
@@ -307,13 +298,15 @@ export class Front {
   }
 
   async #accept(id: string, definition: MessengerDefinition, told: Told, known: ThreadRow | undefined): Promise<void> {
-    const { host } = this.#deps;
-    if (!host.blank && findInbound(host, id, told.event.keys)?.kind === "refused") return;
     const { may, event } = await this.#judged(id, definition, told);
     if (!may) return this.#refuse(id, definition, event, "not allowed");
     const author = `${definition.channel.provider}:${event.author.id}`;
-    if (this.#isTooMuch(definition, author)) return this.#refuse(id, definition, event, "rate", TOO_MUCH);
     const isMore = this.#isPiece(id, event);
+    if (!isMore && this.#isTooMuch(definition, author)) {
+      // What was taken when there was room for it is not refused when it comes again.
+      const isKnown = known && (await this.#deps.ask(known.target, "known", arrivalOf(id, definition, event, known)));
+      return isKnown === true ? undefined : this.#refuse(id, definition, event, "rate", TOO_MUCH);
+    }
     // From now on, so that those that come at once are counted too; what is known already counts for nothing.
     const at = isMore ? undefined : this.#count(author);
     const taken = await this.#store(id, definition, event, known, isMore).catch((thrown: unknown) => {
@@ -334,16 +327,17 @@ export class Front {
     const row = known ?? (await this.#newThread(id, definition, event));
     const { target } = row;
     const arrival = arrivalOf(id, definition, event, row);
-    const isNew = known === undefined && target.kind === "child" && !this.#deps.hasChild(target.className, target.name);
+    const subscribed = known?.subscribed === true || (event.mentioned && definition.subscribeOnMention !== false);
+    const isNew = known?.subscribed !== subscribed;
     if (isNew) {
-      // It is asked before anything is stored: no child is made for whom it does not take.
+      // It is asked before anything is stored: no child is made, and no place subscribed, for whom it does not take.
       const refused = (await this.#deps.ask(target, "may", arrival)) as string | undefined;
       if (refused !== undefined) {
         this.#refuse(id, definition, event, refused, refused);
         return { accepted: false };
       }
     }
-    this.#note(id, definition, event, row, known);
+    if (isNew) this.#note(id, event, { ...row, subscribed }, known);
     if (event.group !== undefined && !isMore) this.#begin(id, event);
     return (await this.#deps.ask(target, "accept", isNew ? { ...arrival, judged: true } : arrival)) as Taken;
   }
@@ -411,7 +405,7 @@ export class Front {
   ): Promise<boolean> {
     if (approvers === undefined) return event.dm && question.askedBy === `${channel.provider}:${event.author.id}`;
     const name = `approvers() of "${id}"`;
-    return yesOrNo(await inTime(this.#deps.host.clock, name, () => approvers(event, question)), name);
+    return inTime(this.#deps.host.clock, name, async () => yesOrNo(await approvers(event, question), name));
   }
 
   /** The press is stored. Nobody waits until whoever pressed was told, and that nobody could be told is no reason to have it again. */
@@ -433,14 +427,19 @@ export class Front {
     const named = await whole();
     if (typeof allow !== "function") return { may: true, event: named };
     const name = `allow() of "${id}"`;
-    const may = yesOrNo(await inTime(this.#deps.host.clock, name, () => allow(named)), name);
+    const may = await inTime(this.#deps.host.clock, name, async () => yesOrNo(await allow(named), name));
     return { may, event: named };
   }
 
   /** What has waited is judged again, as things are now. @returns why not */
   async again(id: string, event: MessengerEvent): Promise<string | undefined> {
     const definition = this.#messengers[id];
-    if (definition === undefined) return `There is no messenger "${id}" any more.`;
+    if (definition === undefined) {
+      const reason = `There is no messenger "${id}" any more.`;
+      const { thread, author } = event;
+      this.#deps.host.emit("messenger:refused", { messenger: id, thread, by: author.id, reason });
+      return reason;
+    }
     const { may } = await this.#judged(id, definition, { event, whole: () => Promise.resolve(event) });
     if (may) return undefined;
     this.#sayRefused(id, definition, event, "not allowed");
@@ -516,16 +515,9 @@ export class Front {
   }
 
   /** Stores what is now known of a place, with its child. */
-  #note(
-    id: string,
-    { subscribeOnMention }: MessengerDefinition,
-    { thread, dm, title, mentioned }: MessengerEvent,
-    { target }: ThreadRow,
-    known: ThreadRow | undefined,
-  ): void {
+  #note(id: string, { thread, dm, title }: MessengerEvent, row: ThreadRow, known: ThreadRow | undefined): void {
     const { host } = this.#deps;
-    const subscribed = known?.subscribed === true || (mentioned && subscribeOnMention !== false);
-    if (known?.subscribed === subscribed) return;
+    const { target, subscribed } = row;
     host.tx(() => {
       if (known === undefined && target.kind === "child") this.#deps.admit(target.className, target.name);
       writeThread(host, id, thread, { target, subscribed, dm, ...(title !== undefined && { title }) });

@@ -37,7 +37,6 @@ export interface MessengerAgent extends Omit<ReceptionAgent, "renders" | "again"
   messengers(): Messengers | Promise<Messengers>;
   /** The name of a class of children. Default: this agent's own. @throws PerdureError `unknown_agent` */
   classOf(agentClass: HostedAgentClass | undefined): string;
-  hasChild(className: string, name: string): boolean;
   /** Notes that there is a child, in the transaction under way. */
   admit(className: string, name: string): void;
   /** Where files of messages are kept. */
@@ -182,7 +181,6 @@ export class AgentMessengers implements Work {
         host,
         ask: (target, op, payload) => this.#ask(target, op, payload),
         classOf: (agentClass) => this.#agent.classOf(agentClass),
-        hasChild: (className, name) => this.#agent.hasChild(className, name),
         admit: (className, name) => this.#agent.admit(className, name),
         notice: (messenger, place, text, key) => {
           this.#reception.notice({ messenger, place, text, key, kind: "notice", informModel: false });
@@ -322,6 +320,8 @@ export class AgentMessengers implements Work {
         return this.#front?.again(...(payload as Parameters<Front["again"]>));
       case "may":
         return this.#reception.may(payload as Arrival);
+      case "known":
+        return this.#reception.isKnown(payload as Arrival);
       case "accept": {
         const taken = await this.#reception.accept(payload as Arrival);
         this.look();

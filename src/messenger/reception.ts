@@ -44,6 +44,7 @@ import { type Button, type MessengerEvent, messageKey, type Place } from "./chan
 import type { DeliveryTerms, Said } from "./courier.ts";
 import type { QuestionInfo } from "./define.ts";
 import { aboutOf, codeOf, decisionOf, questionText } from "./question.ts";
+import { isOfRule, NOT_JUDGED, Unjudged } from "./rule.ts";
 import { galleryKey, HELD_MS, wantedOf, whyLeft } from "./file-intake.ts";
 
 /** What is asked of the agent that holds the conversation. */
@@ -98,6 +99,7 @@ const HOUR_MS = 60 * 60_000;
  */
 export class Reception {
   readonly #agent: ReceptionAgent;
+  readonly #unjudged = new Unjudged<number>();
   #taken = 0;
 
   constructor(agent: ReceptionAgent) {
@@ -110,20 +112,25 @@ export class Reception {
     return this.#agent.authorize(identityOf(arrival), "chat.submit", { session });
   }
 
+  /** Whether it was taken, or refused, before. */
+  isKnown({ messenger, event }: Arrival): boolean {
+    const { host } = this.#agent.chat();
+    return !host.blank && findInbound(host, messenger, event.keys) !== undefined;
+  }
+
   /** Takes a message: its name, its turn and its delivery are one commit. */
   async accept(arrival: Arrival): Promise<Taken> {
     const { messenger, event } = arrival;
     const chat = this.#agent.chat();
     const { host } = chat;
-    const isKnown = () => findInbound(host, messenger, event.keys) !== undefined;
-    if (isKnown()) return { accepted: false };
+    if (this.isKnown(arrival)) return { accepted: false };
     const session = arrival.session ?? chat.transcripts.current;
     const identity = identityOf(arrival);
     const refused =
       (arrival.judged === true ? undefined : await this.may(arrival)) ??
       (this.#waitingOf(arrival, identity.id) >= arrival.maxWaiting ? "Too much waits already." : undefined);
     // Somebody else may have brought it meanwhile.
-    if (isKnown()) return { accepted: false };
+    if (this.isKnown(arrival)) return { accepted: false };
     const at = host.clock.now();
     if (refused !== undefined) {
       host.tx(() => insertInbound(host, messenger, event.keys, { kind: "refused", turnId: null, at }));
@@ -144,20 +151,28 @@ export class Reception {
   }
 
   /**
-   * What waited for the answer to a question is said now, in its order, once what follows from that answer is over, and by who may
-   * still say it. @throws what hinders judging: it waits on
+   * What waited for the answer to a question is said now, at each place in its order, once what follows from that answer is over,
+   * and by who may still say it. @throws what hinders judging: it waits on, with what was said after it there
    */
   async release(): Promise<void> {
+    const { host } = this.#agent.chat();
+    const places = Map.groupBy(host.blank ? [] : heldMessages(host), ({ messenger, thread, session }) =>
+      [messenger, thread, session].join("\n"),
+    );
+    const ends = await Promise.allSettled([...places.values()].map((rows) => this.#releaseAt(rows)));
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  async #releaseAt(rows: readonly DeliveryRow[]): Promise<void> {
     const chat = this.#agent.chat();
     const { host } = chat;
-    for (const { seq } of host.blank ? [] : heldMessages(host)) {
-      const before = this.#releasable(seq);
+    for (const { seq } of rows) {
+      const before = this.#releasable(readDelivery(host, seq));
       if (before === undefined) continue;
       const { messenger } = before.arrival;
-      const reason = await this.may(before.arrival);
-      const refused = reason ?? (await this.#agent.again(messenger, before.arrival.event));
+      const refused = await this.#whyNotAgain(seq, before.arrival);
       // Meanwhile it may have been taken back, or changed, or something is asked again.
-      const now = this.#releasable(seq);
+      const now = this.#releasable(readDelivery(host, seq));
       if (now === undefined) continue;
       const { arrival, session } = now;
       chat.commit(() => {
@@ -168,20 +183,37 @@ export class Reception {
         const at = host.clock.now();
         return insertInbound(host, messenger, arrival.event.keys, { kind: "refused", turnId: null, at });
       });
-      if (reason !== undefined) this.#tellRefused(arrival, reason);
+      this.#unjudged.forget(seq);
+      if (refused?.words !== undefined) this.#tellRefused(arrival, refused.reason, refused.words);
+    }
+  }
+
+  /** Why what has waited is not let in any more. Without `words`, whoever said it was told. */
+  async #whyNotAgain(
+    seq: number,
+    arrival: Arrival,
+  ): Promise<{ readonly reason: string; readonly words?: string } | undefined> {
+    try {
+      const words = await this.may(arrival);
+      if (words !== undefined) return { reason: words, words };
+      const reason = await this.#agent.again(arrival.messenger, arrival.event);
+      return reason === undefined ? undefined : { reason };
+    } catch (thrown) {
+      const { clock } = this.#agent.chat().host;
+      if (!isOfRule(thrown) || !this.#unjudged.isOver(seq, clock.now())) throw thrown;
+      return { reason: "not judged", words: NOT_JUDGED };
     }
   }
 
   /** Whether something that waited can be said, or judged again. */
   get mayRelease(): boolean {
     const { host } = this.#agent.chat();
-    return !host.blank && heldMessages(host).some(({ seq }) => this.#releasable(seq) !== undefined);
+    return !host.blank && heldMessages(host).some((row) => this.#releasable(row) !== undefined);
   }
 
-  #releasable(seq: number): { readonly arrival: Arrival; readonly session: string } | undefined {
+  #releasable(row: DeliveryRow | undefined): { readonly arrival: Arrival; readonly session: string } | undefined {
     const { host } = this.#agent.chat();
-    const row = heldMessages(host).find((one) => one.seq === seq);
-    const arrival = tryParseJson(row?.body ?? "");
+    const arrival = row?.state === "held" ? tryParseJson(row.body ?? "") : undefined;
     if (row === undefined || !isRecord(arrival)) return undefined;
     const found = { arrival: arrival as unknown as Arrival, session: row.session };
     const goesOn = openTurns(host).some(
@@ -190,13 +222,13 @@ export class Reception {
     return goesOn || this.#isAsking(found.arrival, row.session) ? undefined : found;
   }
 
-  #tellRefused(arrival: Arrival, reason: string): void {
+  #tellRefused(arrival: Arrival, reason: string, text: string): void {
     const { host } = this.#agent.chat();
     const { messenger, event } = arrival;
     const { thread, dm, author } = event;
     host.emit("messenger:refused", { messenger, thread, by: subjectOf(arrival), reason });
     const key = `${reason}:${author.id}:${Math.floor(host.clock.now() / HOUR_MS)}`;
-    this.notice({ messenger, place: { thread, dm }, text: reason, key, kind: "notice", informModel: false });
+    this.notice({ messenger, place: { thread, dm }, text, key, kind: "notice", informModel: false });
   }
 
   /** Where several talk, what others say does not end a question to one of them; who was asked may say something else instead. */

@@ -159,11 +159,12 @@ export class MessengerPart implements AgentPart {
       authorize: async (identity, act, on) => {
         const caller = callerOf(host, identity, this.#agent.mayOnlyRead(identity));
         const refusal = await authorize(judge, caller, { act, on });
+        // The rule itself has failed, and said neither yes nor no.
+        if (refusal?.code === "call_failed") throw refusal;
         return refusal?.message;
       },
       classOf: (agentClass) =>
         agentClass === undefined ? leafOf(host.path).className : own.children.nameOf(agentClass),
-      hasChild: (className, name) => own.children.has(className, name),
       admit: (className, name) => own.children.admit({ className, name }),
       changed: () => own.rearm(),
       stopped: () => own.draining,

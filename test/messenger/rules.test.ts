@@ -82,6 +82,30 @@ test.each(NAMES)(
 );
 
 test.each(NAMES)(
+  "at %s a rule that thinks about one person holds up nothing that others say meanwhile",
+  async (name) => {
+    const asked = Promise.withResolvers<void>();
+    const slow = Promise.withResolvers<boolean>();
+    const { kit, ...there } = await at(name, {
+      allow: ({ author }) => (isAda(author.id) ? (asked.resolve(), slow.promise) : true),
+      script: ({ userText }) => `You said: ${userText}`,
+    });
+    there.adaSays("one");
+    await asked.promise;
+    for (const text of ["hi", "and this", "and that"]) {
+      there.benSays(text);
+      await kit.until(() => expect(there.bens().at(-1)).toBe(`You said: ${text}`));
+    }
+    there.adaSays("two");
+    expect(there.adas()).toEqual([]);
+    slow.resolve(true);
+    await kit.until(() => expect(there.adas()).toEqual(["You said: one", "You said: two"]));
+    expect(there.bens()).toHaveLength(3);
+    expect(kit.model.calls).toHaveLength(5);
+  },
+);
+
+test.each(NAMES)(
   "at %s a rule that throws about one person holds up nobody else; what they said comes again",
   async (name) => {
     let broken = true;

@@ -2,7 +2,7 @@ import { PerdureError } from "../../base/error.ts";
 import { sha256 } from "../../base/hash.ts";
 import { isRecord } from "../../base/json.ts";
 import { checkNumbers, type OptionNames, refuseUnknown } from "../../base/known-options.ts";
-import { backgroundClock, sleep } from "../../base/time.ts";
+import { backgroundClock, sleep, within } from "../../base/time.ts";
 import { yesOrNo } from "../../base/yes-or-no.ts";
 import { type Channel, ChannelError, type Content, type Place, type Sent, type SentFile } from "../channel.ts";
 import { type MessengerDefinition, type MessengerOptions, messenger, messengerOptionNames } from "../define.ts";
@@ -47,9 +47,9 @@ const DIRECT_MS = 1_100;
 const GROUP_MS = 3_100;
 const PER_SECOND = 25;
 const POLL_SECONDS = 30;
-/** Until what could not be stored is asked for again. */
+/** Until what is not stored is asked for again, with what others have said since. */
 const FIRST_AGAIN_MS = 500;
-const LONGEST_AGAIN_MS = 5_000;
+const LONGEST_AGAIN_MS = 2_000;
 const MAX_TOLD = 200;
 /** What bots may send. */
 const FILE_BYTES = 50 * 1024 * 1024;
@@ -173,9 +173,17 @@ function telegramChannel(options: TelegramMessengerOptions, api: TelegramApi): C
   };
 }
 
+/** An update that was given to whoever stores it. */
+interface Taken {
+  readonly id: number;
+  state: "under way" | "stored" | "failed";
+  readonly end: Promise<void>;
+}
+
 /**
- * Reads what comes. Telegram forgets what lies before the next number asked for, so that is what was stored. Nothing is kept: a
- * new life asks for all that is left, and recognises what it knows.
+ * Reads what comes. Telegram forgets what lies before the next number asked for, so that is what was stored. Whoever is slow to be
+ * stored, or fails, comes with each answer until then, and holds up nobody else. Nothing is kept: a new life asks for all that is
+ * left, and recognises what it knows.
  */
 async function poll(
   { call }: TelegramApi,
@@ -184,24 +192,30 @@ async function poll(
   takesOver: boolean,
 ): Promise<void> {
   if (takesOver) await call("deleteWebhook", {}, signal);
+  const take = (update: Record<string, unknown>): Taken => {
+    const set = (state: Taken["state"]) => () => void (taken.state = state);
+    const end = accept(update).then(set("stored"), set("failed"));
+    const taken: Taken = { id: Number(update.update_id), state: "under way", end };
+    return taken;
+  };
   let offset: number | undefined;
+  let left: Taken[] = [];
   let again = FIRST_AGAIN_MS;
   while (!signal.aborted) {
     const params = { timeout: POLL_SECONDS, allowed_updates: ALLOWED_UPDATES, ...(offset !== undefined && { offset }) };
     const updates = await call("getUpdates", params, signal);
+    const list = (Array.isArray(updates) ? (updates as unknown[]) : []).filter(isRecord);
+    const before = new Map(left.map((one) => [one.id, one]));
+    const taken = list.map((update) => before.get(Number(update.update_id)) ?? take(update));
+    const ended = await within(backgroundClock, again, Promise.all(taken.map(({ end }) => end)));
+    const first = taken.find(({ state }) => state !== "stored");
+    const last = taken.at(-1);
     // After a silence the next number may be any.
-    offset = undefined;
-    const list = Array.isArray(updates) ? (updates as unknown[]) : [];
-    const ends = await Promise.allSettled(list.map((update) => accept(update)));
-    if (ends.some(({ status }) => status === "rejected")) {
-      // Telegram forgets all that is before a number: those that cannot be stored come again with the others, which are known then.
-      await sleep(backgroundClock, again, signal).catch(() => undefined);
-      again = Math.min(again * 2, LONGEST_AGAIN_MS);
-      continue;
-    }
-    again = FIRST_AGAIN_MS;
-    const last = list.at(-1);
-    if (isRecord(last)) offset = Number(last.update_id) + 1;
+    offset = first?.id ?? (last && last.id + 1);
+    left = first === undefined ? [] : taken.filter(({ state }) => state !== "failed");
+    // Telegram answers at once while anything is left.
+    if (first !== undefined && ended !== undefined) await sleep(backgroundClock, again, signal).catch(() => undefined);
+    again = first === undefined ? FIRST_AGAIN_MS : Math.min(again * 2, LONGEST_AGAIN_MS);
   }
 }
 

@@ -214,17 +214,29 @@ export class MemoryNetwork {
     const gone = new Promise<void>((resolve) => {
       signal.addEventListener("abort", () => resolve(), { once: true });
     });
+    /** What is given to the agent and not stored, and what is stored behind such: the cursor waits for it. */
+    const taken = new Map<number, "under way" | "stored" | "failed">();
+    let from = Number(cursor.read() ?? 0);
     while (!signal.aborted) {
-      const from = Number(cursor.read() ?? 0);
       const woken = this.#woken.promise;
-      const batch = this.#state.updates.filter(({ at }) => at > from);
-      const ends = await Promise.allSettled(batch.map(({ event }) => accept(event)));
-      const failed = ends.findIndex(({ status }) => status === "rejected");
-      const stored = failed === -1 ? batch.at(-1) : batch[failed - 1];
-      if (stored !== undefined && !signal.aborted) cursor.write(String(stored.at));
-      // What could not be stored comes again, and all that was said after it.
-      if (failed !== -1) await pause(AGAIN_MS, signal);
-      else if (batch.length === 0) await Promise.race([woken, gone]);
+      const ends = this.#state.updates
+        .filter(({ at }) => at > from && (taken.get(at) ?? "failed") === "failed")
+        .map(async ({ at, event }) => {
+          taken.set(at, "under way");
+          const end = await accept(event).then(
+            () => "stored" as const,
+            () => "failed" as const,
+          );
+          taken.set(at, end);
+          // Whoever is slow to be stored holds up nobody else.
+          this.#wake();
+        });
+      if (ends.length > 0) await Promise.race([Promise.all(ends), pause(AGAIN_MS, signal)]);
+      const stored = from;
+      while (taken.get(from + 1) === "stored") taken.delete(++from);
+      if (from > stored && !signal.aborted) cursor.write(String(from));
+      if ([...taken.values()].includes("failed")) await pause(AGAIN_MS, signal);
+      else if (from === stored || taken.size > 0) await Promise.race([woken, gone]);
     }
   }
 
@@ -326,10 +338,14 @@ export class MemoryNetwork {
   #offer(event: MessengerEvent): MessengerEvent {
     this.#state.updates.push({ at: this.#state.updates.length + 1, event });
     this.#save();
+    this.#wake();
+    return event;
+  }
+
+  #wake(): void {
     const { resolve } = this.#woken;
     this.#woken = Promise.withResolvers<void>();
     resolve();
-    return event;
   }
 
   #save(): void {
