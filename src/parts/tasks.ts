@@ -90,15 +90,24 @@ export class TasksPart implements AgentPart, TaskHooks {
       timeZone: () => this.as(() => this.#agent.getDefaultTimezone()),
       retry: this.#own.retry,
     });
+    const { host } = this.#own;
+    const looked = this.#lookWhere(tasks);
+    // A child asks its root, which may be starting, and wait for this child to start.
+    if (host.path.length === 1) await looked;
+    else void host.keepAwake(looked.catch((thrown: unknown) => this.#own.draining || this.failed(thrown)));
+    if (tasks.size === 0 && this.#tasks === undefined && !this.#isStored()) return;
+    this.#tasks ??= new Tasks(this.#own, this);
+    this.#tasks.reconcile(tasks);
+    this.#askAt = null;
+  }
+
+  /** @throws PerdureError `bad_config` for a messenger that there is not */
+  async #lookWhere(tasks: ReturnType<typeof checkTasks>): Promise<void> {
     for (const { id, action } of tasks.values()) {
       const place = action.kind === "prompt" ? action.deliverTo : undefined;
       const why = place && (await this.#chat.whyNowhere(place));
       if (why !== undefined) throw new PerdureError("bad_config", `Scheduled task "${id}": ${why}`);
     }
-    if (tasks.size === 0 && this.#tasks === undefined && !this.#isStored()) return;
-    this.#tasks ??= new Tasks(this.#own, this);
-    this.#tasks.reconcile(tasks);
-    this.#askAt = null;
   }
 
   async #read(): Promise<ScheduledTasks> {

@@ -113,3 +113,35 @@ test("an agent whose task names a messenger that there is not does not start, an
   const words = 'Scheduled task "digest": `deliverTo` names "memroy"';
   await expect(kit.host.getAgentByName(Digest, "main").listDeliveries()).rejects.toThrow(words);
 });
+
+test("an agent that waits for a child while it starts does, when the child has a task with a place at a messenger", async () => {
+  const heard: unknown[] = [];
+  class Digest extends Think {
+    override workspaceTools = false as const;
+    override getScheduledTasks(): ScheduledTasks {
+      const channel = this.name === "wrong" ? "memroy" : "memory";
+      return { digest: { schedule: "every hour", prompt: "x", deliverTo: { channel, thread: "memory:9" } } };
+    }
+    override onError(error: unknown) {
+      heard.push(error);
+    }
+    hello() {
+      return "hello";
+    }
+  }
+  const said: string[] = [];
+  const kit = await openKit({
+    agents: { Digest },
+    make: (Base) =>
+      class extends Base {
+        override async onStart() {
+          for (const name of ["right", "wrong"]) said.push(await (await this.subAgent(Digest, name)).hello());
+        }
+      },
+  });
+  expect(said).toEqual(["hello", "hello"]);
+  // What is wrong is said all the same.
+  await kit.until(() =>
+    expect(heard).toEqual([expect.objectContaining({ message: expect.stringContaining('names "memroy"') as string })]),
+  );
+});
