@@ -12,6 +12,7 @@ import { isWorkspaceFile } from "./answer-files.ts";
 /** The words for ends that have none of their own. An empty text says nothing. */
 export interface DeliveryTexts {
   readonly errorResponseText: string;
+  readonly interruptedResponseText: string;
   readonly stoppedText: string;
   readonly emptyResponseText: string;
 }
@@ -68,6 +69,7 @@ export function endText(
   const asks = answer !== undefined && toolParts(answer).some(({ state }) => state === "approval-requested");
   const end = (words: string) => [said, words].filter((text) => text !== "").join("\n\n");
   if (outcome === "error") return end(texts.errorResponseText);
+  if (outcome === "interrupted") return end(texts.interruptedResponseText);
   if (outcome === "aborted") return end(texts.stoppedText);
   if (outcome === "skipped") return "";
   return said === "" && !asks && !hasFiles ? texts.emptyResponseText : said;

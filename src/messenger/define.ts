@@ -29,6 +29,8 @@ export interface DeliveryOptions {
   readonly first?: "text" | "stand-in" | "whole";
   /** What people read behind an answer that failed. What went wrong is for the log alone. */
   readonly errorResponseText?: string;
+  /** Behind an answer that was cut off as often, or for as long, as `chatRecovery` carries it on. Before that nothing is said. */
+  readonly interruptedResponseText?: string;
   /** Behind an answer that somebody stopped. */
   readonly stoppedText?: string;
   /** In the place of an answer without words. An empty text: nothing is said. */
@@ -112,8 +114,15 @@ export const messengerOptionNames: OptionNames<MessengerOptions> = {
   attachments: true,
 };
 const deliveryNames: OptionNames<DeliveryOptions> = {
-  ...{ first: true, errorResponseText: true, stoppedText: true, emptyResponseText: true },
-  ...{ repeatedText: true, giveUpAfterMs: true, showTools: true, stopButton: true, maxChars: true },
+  ...{ first: true, errorResponseText: true, interruptedResponseText: true, stoppedText: true },
+  ...{
+    emptyResponseText: true,
+    repeatedText: true,
+    giveUpAfterMs: true,
+    showTools: true,
+    stopButton: true,
+    maxChars: true,
+  },
 };
 
 const ID = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
@@ -214,6 +223,8 @@ export function termsOf({ channel, maybeTwice, delivery = {} }: MessengerDefinit
     groupPaceMs: channel.pace.perPlaceMs({ ...dm, dm: false }),
     first: channel.limits.editable ? (delivery.first ?? "text") : "whole",
     errorResponseText: delivery.errorResponseText ?? "Something went wrong. Please try again.",
+    interruptedResponseText:
+      delivery.interruptedResponseText ?? "The answer was interrupted and could not be finished. Please try again.",
     stoppedText: delivery.stoppedText ?? "(stopped)",
     emptyResponseText: delivery.emptyResponseText ?? "(no answer)",
     repeats: maybeTwice === "always",

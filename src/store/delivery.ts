@@ -95,7 +95,7 @@ export interface DeliveryRow {
   readonly context: string | null;
   /** JSON: what is still to be fetched. */
   readonly files: string | null;
-  /** How the turn ended; null while it has not. */
+  /** How the turn ended, `interrupted` where it is carried on no more; null while it has not. */
   readonly outcome: string | null;
   readonly state: DeliveryState;
   /** Calls in a row that failed. */

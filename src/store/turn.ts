@@ -297,8 +297,18 @@ export function steerTurn(db: Sql, seq: number, messageIds: string, receipt: str
 /** How a turn can end. */
 type TurnEndStatus = Exclude<TurnStatus, "held" | "accepted" | "running">;
 
-/** Ends a turn, the submission that it carries out, and what is to be told of it at a messenger. @returns whether it was open. */
-export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: string | null, now: number): boolean {
+/**
+ * Ends a turn, the submission that it carries out, and what is to be told of it at a messenger: `told`, by default how it ended.
+ * @returns whether it was open
+ */
+export function settleTurn(
+  db: Sql,
+  seq: number,
+  status: TurnEndStatus,
+  error: string | null,
+  now: number,
+  told: TurnEndStatus | "interrupted" = status,
+): boolean {
   const rows = db.sql<Pick<TurnRow, "id" | "trigger">>(
     `UPDATE perdure_turn SET status = ?, error = ?, settled_at = ?, body = NULL, client_tools = NULL, stash = NULL
      WHERE seq = ? AND status IN ${OPEN} RETURNING id, trigger`,
@@ -309,7 +319,7 @@ export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: s
   );
   for (const { id, trigger } of rows) {
     if (trigger === "submission") settleSubmission(db, id, status, error, now);
-    settleDelivery(db, id, status);
+    settleDelivery(db, id, told);
   }
   return rows.length > 0;
 }

@@ -55,6 +55,33 @@ test("`errorResponseText` stands behind what was said; an empty one says nothing
   }
 });
 
+test("`interruptedResponseText` stands behind an answer that is not carried on any more, and nothing is said before; it is one message", async () => {
+  for (const [delivery, words] of [
+    [{ interruptedResponseText: "It was cut off." }, "It was cut off."],
+    [{}, "The answer was interrupted and could not be finished. Please try again."],
+  ] as const) {
+    const kit = await openKit({
+      delivery,
+      script: ({ index }) => ({ text: index === 0 ? "Half." : "And more.", hang: true }),
+      make: (Base) =>
+        class extends Base {
+          override chatRecovery = { maxAttempts: 1 };
+        },
+    });
+    kit.network.says(DM, ADA, "hi");
+    await kit.until(() => expect(kit.texts()).toEqual(["Half."]));
+    await kit.restart();
+    await kit.until(() => expect(kit.texts()).toEqual(["Half.\n\nAnd more."]));
+    await kit.restart();
+    await kit.until(() => expect(kit.texts()).toEqual([`Half.\n\nAnd more.\n\n${words}`]));
+    await kit.until(() => expect(kit.deliveries()).toMatchObject([{ state: "done", parts: 1, maybeTwice: false }]));
+    expect(kit.model.calls).toHaveLength(2);
+    const [message] = kit.network.seen(DM, "agent");
+    expect(message?.versions.filter((text) => text.includes(words))).toHaveLength(1);
+    kit.errors.length = 0;
+  }
+});
+
 test("`stoppedText` stands behind what was said; an empty one says nothing more", async () => {
   for (const [stoppedText, shown] of [
     ["Ended.", "Working.\n\nEnded."],

@@ -335,7 +335,8 @@ export class Conversation {
         this.#all.output.closing?.(row, () => turn.log.read());
         deleteChunks(host, row.seq);
       }
-      settleTurn(host, row.seq, end.status, end.error ?? null, host.clock.now());
+      const told = end.exhausted === true ? "interrupted" : end.status;
+      settleTurn(host, row.seq, end.status, end.error ?? null, host.clock.now(), told);
       if (end.status === "completed") needless = needlessContinuations(this.#all, row, message);
       for (const one of needless) settleTurn(host, one.seq, "skipped", null, host.clock.now());
       this.#noteQuestions(row, message);

@@ -90,6 +90,8 @@ export interface TurnEnd {
   readonly status: TurnOutcome;
   /** For `error`: what the user reads. */
   readonly error?: string;
+  /** It was cut off as often, or for as long, as it is carried on. */
+  readonly exhausted?: boolean;
   /** The model said nothing at all. */
   readonly silent?: boolean;
   /** What came of a structured output. */

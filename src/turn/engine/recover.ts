@@ -88,7 +88,7 @@ export async function decideRecovery(all: Engine, turn: Turn): Promise<RecoveryD
     const text = recovery.terminalMessage ?? DEFAULT_TERMINAL_MESSAGE;
     // The app may say it in its own words.
     const error = await explain(all, new PerdureError("limit", text), turn.failure("recovery"));
-    return { kind: "end", end: { status: "error", error }, keepPartial: true };
+    return { kind: "end", end: { status: "error", error, exhausted: true }, keepPartial: true };
   }
   const wish =
     (await asks(all, () => all.agent.after(context, () => all.policy.onChatRecovery(context)), undefined)) ?? {};
