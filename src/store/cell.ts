@@ -13,6 +13,7 @@ export interface CellRow {
 }
 
 const cells = tableOf<CellRow>()("perdure_cell", "key value");
+export const CELL_TABLE = cells.name;
 
 export function readCell(db: Sql, key: string): string | undefined {
   return cells.one(db, "key = ?", key)?.value;

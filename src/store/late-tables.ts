@@ -70,6 +70,14 @@ export function absentTables(db: Sql): Set<string> {
   return new Set(LATE_TABLES.filter((name) => !names.has(name)));
 }
 
+/** The framework's tables that are there and have no rows. */
+export function tablesWithoutRows(db: Sql): string[] {
+  const there = db.sql<{ name: string }>(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'perdure%'",
+  );
+  return there.map(({ name }) => name).filter((name) => db.sql(`SELECT 1 FROM ${name} LIMIT 1`).length === 0);
+}
+
 /** Makes a late table. Call it in the transaction that adds its first row. */
 export function makeLateTable(db: Sql, tables: LateTables, name: string): void {
   for (const statement of tables.get(name)?.statements ?? []) db.sql(statement);
@@ -80,11 +88,43 @@ const NAMES = /\bperdure_\w+/g;
 const CHANGE = /\b(INSERT|UPDATE|DELETE)(?:\s+OR\s+\w+)?(?:\s+(?:INTO|FROM))?\s+(perdure_\w+)/;
 const WITH = /^\s*WITH(?:\s+RECURSIVE)?\s/;
 
+/** Statements about rows. */
+const ROWS = /^\s*(?:WITH|SELECT|INSERT|UPDATE|DELETE)\b/;
+/** What SQLite itself knows of a database. */
+const ABOUT_SCHEMA = /\b(?:sqlite|pragma)_/;
+
+/** What a query of this folder is about. */
+interface QueryTables {
+  readonly names: readonly string[];
+  /** It reads or changes rows of these tables, and nothing else of the database. */
+  readonly isAboutRows: boolean;
+  /** Undefined: it only reads, or makes tables. */
+  readonly verb: string | undefined;
+  /** Whose rows it changes. */
+  readonly target: string;
+}
+
+/** Some few hundred, and those that are composed. */
+const MAX_KNOWN = 1_000;
+const known = new Map<string, QueryTables>();
+
+/** The framework's tables that a query names. */
+export function tablesOf(query: string): QueryTables {
+  let found = known.get(query);
+  if (found !== undefined) return found;
+  const [, verb, target = ""] = CHANGE.exec(query) ?? [];
+  const isAboutRows = ROWS.test(query) && !ABOUT_SCHEMA.test(query);
+  found = { names: [...new Set(query.match(NAMES))], isAboutRows, verb, target };
+  if (known.size >= MAX_KNOWN) known.clear();
+  known.set(query, found);
+  return found;
+}
+
 /** How to run a query of this folder on a database without some late tables; undefined when it names none of them. */
 export function detour(query: string, tables: LateTables, absent: ReadonlySet<string>): Detour | undefined {
-  const missing = [...new Set(query.match(NAMES))].filter((name) => absent.has(name));
+  const { names, verb, target } = tablesOf(query);
+  const missing = names.filter((name) => absent.has(name));
   if (missing.length === 0) return undefined;
-  const [, verb, target = ""] = CHANGE.exec(query) ?? [];
   if (absent.has(target)) return verb === "INSERT" ? { make: [target] } : { nothing: true };
   const empty = missing.map((name) => {
     const columns = tables.get(name)?.columns ?? [];

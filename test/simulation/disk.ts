@@ -5,7 +5,7 @@ import { PerdureError } from "../../src/base/error.ts";
 import { AgentDatabase } from "../../src/host/node/database.ts";
 import { memoryBlobs } from "../../src/host/node/disk-blobs.ts";
 import { indexed } from "../../src/host/node/disk-storage.ts";
-import { type AgentFile, Handle, HandlePool } from "../../src/host/node/handle-pool.ts";
+import { type AgentFile, Handle, HandlePool, type OpenedFile } from "../../src/host/node/handle-pool.ts";
 import { openEmpty, templateBytes } from "../../src/host/node/open-sqlite.ts";
 import type { Storage } from "../../src/host/storage.ts";
 import type { Blobs } from "../../src/port.ts";
@@ -195,13 +195,14 @@ class File implements AgentFile {
     return this.#platter.open !== undefined || this.#platter.committed !== undefined;
   }
 
-  open(): Database.Database {
+  open(): OpenedFile {
     const platter = this.#platter;
+    const isNew = platter.committed === undefined;
     const db = new Database(Buffer.from(platter.committed ?? template));
     failing(db, this.#luck);
     this.#handles.add(db);
     // Whoever is dead works on a copy that nobody sees.
-    if (!this.#luck.alive) return db;
+    if (!this.#luck.alive) return { db };
     const close = db.close.bind(db);
     db.close = () => {
       if (this.#luck.alive && platter.open === db) {
@@ -212,7 +213,7 @@ class File implements AgentFile {
       return close();
     };
     platter.open = db;
-    return db;
+    return isNew ? { db, filled: [] } : { db };
   }
 
   async sync(): Promise<void> {

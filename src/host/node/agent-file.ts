@@ -4,9 +4,10 @@ import path from "node:path";
 import type Database from "better-sqlite3";
 import { PerdureError } from "../../base/error.ts";
 import { noteAgentId } from "../../store/agent-id.ts";
+import { CELL_TABLE } from "../../store/cell.ts";
 import { parseAgentId } from "../../wire/agent-path.ts";
-import type { AgentFile } from "./handle-pool.ts";
-import { migrateAgent, openSqlite, plainSql } from "./open-sqlite.ts";
+import type { AgentFile, OpenedFile } from "./handle-pool.ts";
+import { migrateAgent, openSqlite, PAGE_BYTES, plainSql } from "./open-sqlite.ts";
 import type { SpareFiles } from "./spare-files.ts";
 import { syncDirectory, WalSync } from "./wal-sync.ts";
 
@@ -67,22 +68,24 @@ export class DiskAgentFile implements AgentFile {
     return (this.#there ??= fs.existsSync(this.#path));
   }
 
-  open(): Database.Database {
-    if (!this.exists()) this.#create();
+  open(): OpenedFile {
+    const isNew = !this.exists();
+    if (isNew) this.#create();
     // SQLite takes less than a page for a new database; this one has lost its rows.
     else if (isCutOff(this.#path)) throw damaged(this.#path);
     const db = openSqlite(this.#path);
     try {
       // One owner: the lock is held while open, and the log's index lives in memory instead of a file.
       db.pragma("locking_mode = EXCLUSIVE");
-      db.pragma("synchronous = NORMAL");
       // Files from before have larger pages than new ones.
-      this.#pageBytes = Number(db.pragma("page_size", { simple: true }));
+      this.#pageBytes = isNew ? PAGE_BYTES : Number(db.pragma("page_size", { simple: true }));
       db.pragma(`max_page_count = ${Math.max(1, this.#pages(this.#maxBytes))}`);
+      db.pragma("synchronous = NORMAL");
       db.pragma(`wal_autocheckpoint = ${this.#pages(MOST_LOG_BYTES)}`);
-      migrateAgent(db);
+      if (!isNew) migrateAgent(db);
       if (this.#isUntold) noteAgentId(plainSql(db), this.#id);
-      return (this.#db = db);
+      this.#db = db;
+      return isNew ? { db, filled: this.#isUntold ? [CELL_TABLE] : [] } : { db };
     } catch (thrown) {
       db.close();
       throw thrown;
@@ -159,7 +162,8 @@ export class MemoryAgentFile implements AgentFile {
     return this.#db !== undefined || this.#bytes !== undefined;
   }
 
-  open(): Database.Database {
+  open(): OpenedFile {
+    const isNew = this.#bytes === undefined;
     const bytes = Buffer.from(this.#bytes ?? this.#template);
     // A database in memory has no log.
     bytes[18] = 1;
@@ -172,7 +176,7 @@ export class MemoryAgentFile implements AgentFile {
       return close();
     };
     this.#db = db;
-    return db;
+    return isNew ? { db, filled: [] } : { db };
   }
 
   sync(): Promise<void> {

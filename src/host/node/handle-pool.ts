@@ -1,8 +1,8 @@
 import type BetterSqlite3 from "better-sqlite3";
 import type { SqlValue, WriteLevel } from "../../port.ts";
-import { absentTables, type Detour, detour, makeLateTable } from "../../store/late-tables.ts";
+import { absentTables, type Detour, detour, makeLateTable, tablesOf } from "../../store/late-tables.ts";
 import { RESERVED_PREFIX } from "../../store/migrations.ts";
-import { lateTables, plainSql } from "./open-sqlite.ts";
+import { lateTables, plainSql, rowlessTables } from "./open-sqlite.ts";
 
 type Statement = BetterSqlite3.Statement<SqlValue[]>;
 
@@ -13,7 +13,7 @@ const MAX_STATEMENTS = 256;
 export interface AgentFile {
   exists(): boolean;
   /** Opens the database, making it first if need be, and brings its schema up to date. */
-  open(): BetterSqlite3.Database;
+  open(): OpenedFile;
   /** Makes everything that SQLite has written survive the loss of power; off the event loop. */
   sync(): Promise<void>;
   /** The bytes end with this process, and are kept elsewhere: there is no commit that output need not wait for. */
@@ -22,6 +22,13 @@ export interface AgentFile {
   committed?(level: WriteLevel): void;
   /** The database was closed: forget descriptors. */
   closed(): void;
+}
+
+/** An agent's database as it was found. */
+export interface OpenedFile {
+  readonly db: BetterSqlite3.Database;
+  /** Of one that was just made: the framework's tables that have rows all the same. */
+  readonly filled?: readonly string[];
 }
 
 /** What became of a query: a statement to run, or a reason why there is none. */
@@ -42,13 +49,28 @@ export class Handle {
   #absent: Set<string> | undefined;
   /** Tables were made in this transaction. */
   #made = false;
+  readonly #empty: Handle | undefined;
+  /** Tables that are there and never had a row. */
+  readonly #rowless = new Set<string>();
+  /** What is known of queries as long as the tables that they name have no rows. */
+  readonly #whileEmpty = new Map<string, Statement | "nothing">();
 
-  constructor(db: BetterSqlite3.Database) {
+  /**
+   * @param empty a database with the schema and no rows. Reads that find nothing run there: to prepare a statement takes longer
+   *   than to run it, and each database needs its own.
+   * @param filled see {@link OpenedFile.filled}
+   */
+  constructor(db: BetterSqlite3.Database, empty?: Handle, filled?: readonly string[]) {
     this.db = db;
+    this.#empty = empty;
+    if (filled === undefined) return;
+    this.#absent = new Set(lateTables().keys());
+    this.#rowless = new Set(rowlessTables());
+    for (const name of filled) this.#rowless.delete(name);
   }
 
   known(query: string): Prepared | undefined {
-    return this.#statements.get(query);
+    return this.#statements.get(query) ?? this.#whileEmpty.get(query);
   }
 
   /** The host's own BEGIN, COMMIT and savepoints. */
@@ -59,8 +81,13 @@ export class Handle {
   }
 
   prepare(query: string): Prepared {
-    const known = this.#statements.get(query);
+    const known = this.known(query);
     if (known !== undefined) return known;
+    const spared = this.#onEmpty(query);
+    if (spared !== undefined) {
+      this.#whileEmpty.set(query, spared);
+      return spared;
+    }
     const way = this.#detour(query);
     if (way !== undefined && "make" in way) return "first row";
     const prepared =
@@ -93,14 +120,37 @@ export class Handle {
 
   #detour(query: string): Detour | undefined {
     if (!query.includes(RESERVED_PREFIX)) return undefined;
-    this.#absent ??= absentTables(plainSql(this.db));
-    return this.#absent.size === 0 ? undefined : detour(query, lateTables(), this.#absent);
+    const absent = this.#lookForAbsent();
+    return absent.size === 0 ? undefined : detour(query, lateTables(), absent);
+  }
+
+  /** How to run a query that is about tables without rows, and them alone; undefined when it is not, or adds one. */
+  #onEmpty(query: string): Statement | "nothing" | undefined {
+    if (this.#empty === undefined || !query.includes(RESERVED_PREFIX)) return undefined;
+    const { names, isAboutRows, verb, target } = tablesOf(query);
+    if (!isAboutRows) return undefined;
+    const absent = this.#lookForAbsent();
+    const isEmpty = (name: string) => absent.has(name) || this.#rowless.has(name);
+    if (verb === "INSERT") {
+      // Others may have counted on that there was none.
+      if (this.#rowless.delete(target)) this.#whileEmpty.clear();
+      return undefined;
+    }
+    if (verb !== undefined) return isEmpty(target) ? "nothing" : undefined;
+    if (!names.every(isEmpty)) return undefined;
+    const prepared = this.#empty.prepare(query);
+    return typeof prepared === "object" && prepared.readonly && prepared.reader ? prepared : undefined;
+  }
+
+  #lookForAbsent(): Set<string> {
+    return (this.#absent ??= absentTables(plainSql(this.db)));
   }
 
   /** Which tables there are is no longer known, and statements may be about others. */
   #forgetTables(): void {
     this.#absent = undefined;
     this.#statements.clear();
+    this.#whileEmpty.clear();
   }
 }
 
@@ -131,7 +181,8 @@ export class HandlePool {
     }
     if (!forWrite && !file.exists()) return this.#empty;
     this.#makeRoom();
-    const handle = new Handle(file.open());
+    const { db, filled } = file.open();
+    const handle = new Handle(db, this.#empty, filled);
     this.#touch(file, handle);
     return handle;
   }

@@ -1,5 +1,11 @@
 import Database from "better-sqlite3";
-import { dropUnusedTables, type LateTables, migrateLate, readLateTables } from "../../store/late-tables.ts";
+import {
+  dropUnusedTables,
+  type LateTables,
+  migrateLate,
+  readLateTables,
+  tablesWithoutRows,
+} from "../../store/late-tables.ts";
 import { migrate } from "../../store/migrations.ts";
 import type { Sql, SqlRow, SqlValue } from "../../port.ts";
 
@@ -21,9 +27,9 @@ const HEADER_READ_VERSION = 19;
 const WAL_VERSION = 2;
 
 /** Of new databases. A commit writes whole pages, and rows are small: see docs/storage.md for what other sizes cost. */
-const PAGE_BYTES = 1024;
+export const PAGE_BYTES = 1024;
 
-let made: { readonly empty: Buffer; readonly late: LateTables } | undefined;
+let made: { readonly empty: Buffer; readonly late: LateTables; readonly rowless: readonly string[] } | undefined;
 
 /** A database with the framework's tables and no rows, as bytes, and how the late ones are made. Once: it takes some milliseconds. */
 function makeEmpty() {
@@ -36,7 +42,8 @@ function makeEmpty() {
   dropUnusedTables(sql);
   // What was dropped leaves pages that every agent would carry.
   db.exec("VACUUM");
-  made = { empty: db.serialize(), late };
+  const rowless = tablesWithoutRows(sql);
+  made = { empty: db.serialize(), late, rowless };
   db.close();
   return made;
 }
@@ -44,6 +51,11 @@ function makeEmpty() {
 /** How the tables are made that agents have from their first row on. */
 export function lateTables(): LateTables {
   return makeEmpty().late;
+}
+
+/** The tables of a new database that have no rows: all but the one of the schema's steps. */
+export function rowlessTables(): readonly string[] {
+  return makeEmpty().rowless;
 }
 
 /** Brings a database of an agent to the newest schema. @throws PerdureError `database_newer` */

@@ -20,13 +20,13 @@ test("a new database whose life ended before it was synced is synced with its di
     syncedNow.mockRestore();
   });
   const first = new DiskAgentFile(dir, "Counter/a", spares, 1e9);
-  first.open().close();
+  first.open().db.close();
   first.closed();
   // The two directories that were made have their own entries in those above.
   expect(syncedNow).toHaveBeenCalledTimes(2);
   expect(synced).not.toHaveBeenCalled();
   const second = new DiskAgentFile(dir, "Counter/a", spares, 1e9);
-  const db = second.open();
+  const { db } = second.open();
   await second.sync();
   expect(synced).toHaveBeenCalledTimes(1);
   await second.sync();
