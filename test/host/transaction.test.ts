@@ -15,7 +15,7 @@ const quietEvents: DatabaseEvents = {
   rolledBack() {},
   committed() {},
   firstWrite() {},
-  firstWriteDurable: () => Promise.resolve(),
+  sync: (rows: () => Promise<void>) => rows(),
 };
 
 const ROUNDS = 50;

@@ -52,6 +52,10 @@ export class DiskAgentFile implements AgentFile {
   #there: boolean | undefined;
   #db: Database.Database | undefined;
   #pageBytes = 1;
+  /** Nothing was committed since it was opened, with a log that was new then. */
+  #isFirst = false;
+  /** The one whose log may not be found after the loss of power. */
+  #newLog: Database.Database | undefined;
 
   constructor(dir: string, id: string, spares: SpareFiles, maxBytes: number) {
     const name = agentFileName(id);
@@ -80,21 +84,55 @@ export class DiskAgentFile implements AgentFile {
       // Files from before have larger pages than new ones.
       this.#pageBytes = isNew ? PAGE_BYTES : Number(db.pragma("page_size", { simple: true }));
       db.pragma(`max_page_count = ${Math.max(1, this.#pages(this.#maxBytes))}`);
-      db.pragma("synchronous = NORMAL");
-      db.pragma(`wal_autocheckpoint = ${this.#pages(MOST_LOG_BYTES)}`);
-      if (!isNew) migrateAgent(db);
-      if (this.#isUntold) noteAgentId(plainSql(db), this.#id);
+      if (!isNew) {
+        this.#moveSafely(db);
+        migrateAgent(db);
+      }
+      if (isNew || !isFilled(`${this.#path}-wal`)) this.#beginLog(db);
       this.#db = db;
+      if (this.#isUntold && noteAgentId(plainSql(db), this.#id)) this.committed();
       return isNew ? { db, filled: this.#isUntold ? [CELL_TABLE] : [] } : { db };
     } catch (thrown) {
       db.close();
+      this.closed();
       throw thrown;
     }
   }
 
   async sync(): Promise<void> {
-    await Promise.all([this.#wal.sync(), this.#spares.settle(this.#path)]);
-    if (logPages(this.#db) >= this.#pages(LOG_BYTES)) setImmediate(() => this.#moveLog());
+    const begun = this.#newLog;
+    const entries = begun === undefined ? this.#spares.settle(this.#path) : syncDirectory(path.dirname(this.#path));
+    await Promise.all([this.#wal.sync(), entries]);
+    if (begun !== undefined) this.#spares.forget(this.#path);
+    if (this.#newLog === begun) this.#newLog = undefined;
+    if (this.#wal.bytes >= LOG_BYTES && logPages(this.#db) >= this.#pages(LOG_BYTES))
+      setImmediate(() => this.#moveLog());
+  }
+
+  committed(): void {
+    this.beforeMove();
+  }
+
+  beforeMove(): void {
+    if (this.#db !== undefined && this.#isFirst) this.#moveSafely(this.#db);
+  }
+
+  /**
+   * In its first commit to a new log SQLite would sync the log's head and the directory, and everybody would wait. Nothing in it
+   * counts before {@link sync}, which covers both.
+   */
+  #beginLog(db: Database.Database): void {
+    db.pragma("synchronous = OFF");
+    db.pragma("wal_autocheckpoint = 0");
+    this.#isFirst = true;
+    this.#newLog = db;
+  }
+
+  /** SQLite syncs before and after it moves the log, and may do so. */
+  #moveSafely(db: Database.Database): void {
+    db.pragma("synchronous = NORMAL");
+    db.pragma(`wal_autocheckpoint = ${this.#pages(MOST_LOG_BYTES)}`);
+    this.#isFirst = false;
   }
 
   /** Moves the log into the main file, when nothing waits for it. In a commit, where SQLite would do it, everybody would. */
@@ -109,6 +147,7 @@ export class DiskAgentFile implements AgentFile {
 
   closed(): void {
     this.#db = undefined;
+    this.#newLog = undefined;
     this.#wal.forget();
   }
 
@@ -135,6 +174,10 @@ export class DiskAgentFile implements AgentFile {
 function logPages(db: Database.Database | undefined): number {
   const [found] = (db?.pragma("wal_checkpoint(NOOP)") ?? []) as { log: number; checkpointed: number }[];
   return found === undefined ? 0 : found.log - found.checkpointed;
+}
+
+function isFilled(file: string): boolean {
+  return (fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
 /** Directories of some file systems are as small; what SQLite says about those is right. */

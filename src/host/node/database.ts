@@ -9,8 +9,8 @@ import { toSqlError } from "../sql-error.ts";
 export interface DatabaseEvents extends TxListener {
   /** Before the first write of this object's life; what it writes elsewhere is there before the agent's rows. */
   firstWrite(): void;
-  /** What {@link DatabaseEvents.firstWrite} wrote must survive as well. */
-  firstWriteDurable(): Promise<void>;
+  /** Syncs the agent's rows, and with them what {@link DatabaseEvents.firstWrite} wrote. */
+  sync(rows: () => Promise<void>): Promise<void>;
 }
 
 /**
@@ -125,6 +125,7 @@ export class AgentDatabase implements AgentStore {
     const handle = this.#handle(false);
     if (this.blank) return;
     this.#checkTransaction(handle);
+    this.#file.beforeMove?.();
     this.#control(handle, "VACUUM");
     try {
       handle.db.pragma("wal_checkpoint(TRUNCATE)");
@@ -144,8 +145,7 @@ export class AgentDatabase implements AgentStore {
   async #sync(): Promise<void> {
     const upto = this.#commits;
     try {
-      await this.#events.firstWriteDurable();
-      await this.#pool.sync(this.#file);
+      await this.#events.sync(() => this.#pool.sync(this.#file));
     } catch (thrown) {
       throw toSqlError(thrown, this.#label);
     }

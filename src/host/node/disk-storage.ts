@@ -87,9 +87,10 @@ export function indexed(
       if (!index.has(id)) created = listener.created?.();
       index.wake(id);
     },
-    async firstWriteDurable() {
-      await created;
-      await index.durable();
+    async sync(rows) {
+      if (created !== undefined) await created;
+      // Together: nobody is told of the rows before both are there.
+      await Promise.all([index.durable(), rows()]);
     },
   };
 }

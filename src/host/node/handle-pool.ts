@@ -20,6 +20,8 @@ export interface AgentFile {
   readonly isCache?: boolean;
   /** There was a commit. */
   committed?(level: WriteLevel): void;
+  /** SQLite is to move its log into the file. */
+  beforeMove?(): void;
   /** The database was closed: forget descriptors. */
   closed(): void;
 }

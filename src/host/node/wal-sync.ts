@@ -20,12 +20,17 @@ export class WalSync {
   async sync(): Promise<void> {
     this.#running++;
     try {
-      this.#fd ??= await openIfThere(this.#path);
+      this.#fd ??= openNow(this.#path);
       if (this.#fd !== undefined) await dataSync(this.#fd);
     } finally {
       this.#running--;
       if (this.#forget) this.forget();
     }
+  }
+
+  /** How long the log has been at most; 0: nobody has synced it. */
+  get bytes(): number {
+    return this.#fd === undefined ? 0 : fs.fstatSync(this.#fd).size;
   }
 
   /** Lets go of the descriptor, now or when the running sync is done. */
@@ -65,7 +70,7 @@ function startSync(directory: string): Promise<void> {
 }
 
 async function syncNow(directory: string): Promise<void> {
-  const fd = await openIfThere(directory, "r");
+  const fd = openNow(directory, "r");
   if (fd === undefined) return;
   try {
     await new Promise<void>((resolve, reject) => {
@@ -76,14 +81,14 @@ async function syncNow(directory: string): Promise<void> {
   }
 }
 
-function openIfThere(file: string, flags = "r+"): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    fs.open(file, flags, (error, fd) => {
-      if (error === null) resolve(fd);
-      else if (error.code === "ENOENT") resolve(undefined);
-      else reject(error);
-    });
-  });
+/** At once: SQLite opens its files so as well, and a way through the thread pool takes longer than that. */
+function openNow(file: string, flags = "r+"): number | undefined {
+  try {
+    return fs.openSync(file, flags);
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
+    throw thrown;
+  }
 }
 
 function dataSync(fd: number): Promise<void> {
