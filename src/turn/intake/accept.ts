@@ -138,6 +138,8 @@ export function accept(all: Engine, wish: TurnInput): TurnRow | undefined {
   host.afterTx((committed) => {
     if (!committed) return;
     host.emit("turn:accepted", { requestId: turn.id, session, trigger });
+    // The first word of the answer waits for this commit: it is synced while the model is asked. A failure ends this life.
+    host.durable().catch(() => {});
     for (const skipped of overlap?.skip ?? []) {
       // Who asked in an earlier life is not known any more, and waits all the same.
       const asker = all.origins.get(skipped.id);
