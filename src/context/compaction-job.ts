@@ -5,12 +5,12 @@ import type { CompactionTrigger } from "../wire/session-types.ts";
 import { joinFiles, type LiveState, renderCarried, saidInto, touchedFiles, type TouchedFile } from "./carried.ts";
 import { type Cut, cutAt, findCut, tailBudget } from "./cut.ts";
 import { type Measure, measureAll } from "./measure.ts";
-import { project, type ContextView } from "./view.ts";
+import { isLeftOut, project, type ContextView } from "./view.ts";
 import { serialiseMessage } from "./serialise.ts";
 import { withLeftOut } from "./sections.ts";
 import { type AskSummary, leftOutNote, messagesIn, type Summary } from "./summarise.ts";
 import type { OutputRules } from "./superseded.ts";
-import { coveredWords, joinWords, renderWords, type SaidWords, type TellWords, wordsBudget } from "./user-words.ts";
+import { joinCovered, renderWords, type SaidWords, type TellWords, wordsBudget } from "./user-words.ts";
 import { unitsOfText } from "./text-units.ts";
 
 /** The model that summarises. */
@@ -84,18 +84,18 @@ export function sizeAfter(view: ContextView, measure: Measure): number {
   return sizeOf(view, measure) + (measure.added ?? 0);
 }
 
-/** What a summary is made of. */
-export function wholeOf(job: CompactionJob): ContextView {
-  return job.whole?.() ?? job.view();
+/** What a summary is made of: what is shown, and what was left out of that only because there was no summary of it. */
+export function wholeOf(job: CompactionJob, shown: ContextView): ContextView {
+  return isLeftOut(shown.compaction) ? (job.whole?.() ?? shown) : shown;
 }
 
 /** The shortest summary that there could be: if that does not help, none does. */
 export const LEAST = { kind: "summary", text: "-" } as const;
 
 /** Where the conversation is cut for a job. What was left out is summarised up to where it was, if that is enough. */
-export function cutFor(job: CompactionJob, view: ContextView): Cut | undefined {
+export function cutFor(job: CompactionJob, view: ContextView, shown: ContextView): Cut | undefined {
   const { measure, open } = job;
-  const left = leftOutIn(job, view);
+  const left = leftOutIn(shown, view);
   const same = left && cutAt(view, left.at, left.parts);
   if (same !== undefined && endOf(job, view, same, LEAST).problem === undefined) return same;
   const tail = tailBudget(measure.usable, sizeOf(view, measure) - measure.fixed);
@@ -103,14 +103,13 @@ export function cutFor(job: CompactionJob, view: ContextView): Cut | undefined {
 }
 
 /** What is left out of what is shown, and stands in this view all the same. */
-function leftOutIn(job: CompactionJob, view: ContextView): CompactionRow | undefined {
-  const { compaction } = job.view();
+function leftOutIn({ compaction }: ContextView, view: ContextView): CompactionRow | undefined {
   return compaction === undefined || compaction.seq === view.compaction?.seq ? undefined : compaction;
 }
 
 /** What was left out and is covered by a summary up to here: it counts no more when the summary does. */
-export function replacedBy(job: CompactionJob, view: ContextView, { at }: Cut): CompactionRow | undefined {
-  const left = leftOutIn(job, view);
+export function replacedBy(shown: ContextView, view: ContextView, { at }: Cut): CompactionRow | undefined {
+  const left = leftOutIn(shown, view);
   const place = (seq: number) => view.nodes.findIndex((node) => node.seq === seq || node.last === seq);
   // One that stands behind it counts for others whose way goes through that message.
   return left !== undefined && place(left.at) >= place(at) ? left : undefined;
@@ -199,7 +198,7 @@ const knownWords = new WeakMap<
 function wordsOf(job: CompactionJob, prior: CompactionRow | undefined, { covered }: Cut): readonly SaidWords[] {
   const known = knownWords.get(job);
   if (known?.prior === prior && known?.covered !== undefined && isSame(known.covered, covered)) return known.words;
-  const words = joinWords(wordsIn(prior), coveredWords(covered));
+  const words = joinCovered(wordsIn(prior), covered);
   knownWords.set(job, { prior, covered, words });
   return words;
 }
@@ -250,8 +249,9 @@ export function planTruncation(
   why: string,
 ): { readonly cut: Cut; readonly end: CompactionEnd } | undefined {
   const { measure, open } = job;
-  const view = wholeOf(job);
-  const size = sizeOf(job.view(), measure);
+  const shown = job.view();
+  const view = wholeOf(job, shown);
+  const size = sizeOf(shown, measure);
   const usual = () => findCut(view, measure, tailBudget(measure.usable, size - measure.fixed), open);
   // The last step has not been read yet: it stays, whatever else goes.
   const least = () => findCut(view, { ...measure, usable: 0 }, 0, false);

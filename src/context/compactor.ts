@@ -204,10 +204,10 @@ export class Compactor {
 
   /** Gets a summary, which counts only when it is published. Never throws. */
   async prepare(job: CompactionJob): Promise<Prepared | Extract<CompactionOutcome, { ok: false }>> {
-    const view = wholeOf(job);
     const shown = job.view();
+    const view = wholeOf(job, shown);
     const before = sizeOf(shown, job.measure);
-    const cut = cutFor(job, view);
+    const cut = cutFor(job, view, shown);
     if (cut === undefined) return this.#not(job, view, before, NOTHING);
     const hopeless = endOf(job, view, cut, LEAST).problem;
     if (hopeless !== undefined) return this.#not(job, view, before, hopeless);
@@ -235,13 +235,14 @@ export class Compactor {
   publish(prepared: Prepared): CompactionOutcome {
     const { seq, job } = prepared;
     try {
-      const view = wholeOf(job);
+      const shown = job.view();
+      const view = wholeOf(job, shown);
       if ((view.compaction?.seq ?? null) !== prepared.prior) return this.#fail(seq, job, "Another one came first.");
       const cut = cutAt(view, prepared.at, prepared.parts);
       if (cut === undefined || !isSame(prepared.covered, cut.covered)) return this.#fail(seq, job, OTHER_WAY);
       const { end, problem } = endOf(job, view, cut, prepared);
       if (problem !== undefined) return this.#fail(seq, job, problem, end);
-      const replaced = replacedBy(job, view, cut);
+      const replaced = replacedBy(shown, view, cut);
       this.#host.tx(() => {
         finishCompaction(this.#host, seq, end, this.#host.clock.now());
         if (replaced !== undefined) undoCompaction(this.#host, replaced.seq);
@@ -258,8 +259,9 @@ export class Compactor {
 
   /** What a compaction would say, without making it. @throws PerdureError `bad_state` when there is nothing to compact. */
   async draft(job: CompactionJob): Promise<DraftCompaction> {
-    const view = wholeOf(job);
-    const cut = cutFor(job, view);
+    const shown = job.view();
+    const view = wholeOf(job, shown);
+    const cut = cutFor(job, view, shown);
     if (cut === undefined) throw new PerdureError("bad_state", NOTHING);
     const summary = await summaryFor(job, view, cut);
     if (summary.kind === "failed") throw new PerdureError("call_failed", summary.error);
@@ -275,14 +277,14 @@ export class Compactor {
 
   /** Makes a compaction with a text that somebody wrote or changed. Never throws. */
   apply(job: CompactionJob, draft: Pick<DraftCompaction, "summary" | "messageId" | "parts">): CompactionOutcome {
-    const view = wholeOf(job);
+    const shown = job.view();
+    const view = wholeOf(job, shown);
     const node = view.nodes.find(({ message }) => message.id === draft.messageId);
     const cut = node && cutAt(view, draft.parts === null ? node.last : node.seq, draft.parts);
     if (cut === undefined) {
       const error = `Message ${draft.messageId} is not shown to the model any more: make a new preview.`;
       return { ok: false, error, tried: false };
     }
-    const shown = job.view();
     const seq = this.#start(job, cut, sizeOf(shown, job.measure), shown, "summary");
     const { at, parts, covered } = cut;
     const text = draft.summary.trim();

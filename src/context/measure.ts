@@ -1,4 +1,4 @@
-import type { Part, ToolPart, UIMessage } from "../message/types.ts";
+import { isToolPart, type Part, type ToolPart, type UIMessage } from "../message/types.ts";
 import { type CountText, unitsOfText } from "./text-units.ts";
 import { unitsOfOutput, unitsOfUIMessage, unitsOfUIPart, unitsOfUIParts } from "./ui-units.ts";
 import type { ModelMessage } from "ai";
@@ -96,6 +96,11 @@ export interface Converted {
   readonly converted: readonly ModelMessage[];
 }
 
+/** Whether a model may read something else than is stored: an output as its tool shows it, a file that is kept elsewhere. */
+function isShownOtherwise(part: Part): boolean {
+  return isToolPart(part) || part.type === "file";
+}
+
 /** What messages become for the model, in their order. */
 export type Convert = (messages: readonly UIMessage[]) => Promise<readonly Converted[]>;
 
@@ -104,7 +109,10 @@ export const WEIGHED = 4;
 /** How many messages are looked at before it is asked whether that is enough. */
 const PAGE = 32;
 
-/** Weighs messages as the model reads them, newest first. @param most how many units are looked at, at most */
+/**
+ * Weighs messages as the model reads them, newest first. Those that it reads as they are stored are not converted for that.
+ * @param most how many units are looked at, at most
+ */
 export async function weighShown(
   messages: readonly UIMessage[],
   convert: Convert,
@@ -114,7 +122,12 @@ export async function weighShown(
   const shown = new ShownUnits(count);
   let units = 0;
   for (let end = messages.length; end > 0 && units <= most; end -= PAGE) {
-    const page = messages.slice(Math.max(0, end - PAGE), end);
+    const page: UIMessage[] = [];
+    for (const message of messages.slice(Math.max(0, end - PAGE), end)) {
+      if (message.parts.some(isShownOtherwise)) page.push(message);
+      else units += unitsOfUIMessage(message, count);
+    }
+    if (page.length === 0) continue;
     for (const [index, { whole, converted }] of (await convert(page)).entries()) {
       const stored = page[index];
       if (stored !== undefined) shown.note(stored, whole, converted);

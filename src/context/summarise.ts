@@ -231,10 +231,17 @@ function toRequest(job: SummaryJob, prior: string | undefined, items: readonly s
   });
 }
 
-/** Once there was work, the notes keep its form. */
-function styleOf({ cut, prior }: SummaryJob): SummaryStyle {
+const styles = new WeakMap<SummaryJob, SummaryStyle>();
+
+/** Once there was work, the notes keep its form. All that is covered is looked through once. */
+function styleOf(job: SummaryJob): SummaryStyle {
+  const known = styles.get(job);
+  if (known !== undefined) return known;
+  const { cut, prior } = job;
   const work = prior?.includes(WORK_HEADING) === true || cut.covered.some(({ node }) => callsTools(node.message));
-  return work ? "work" : "conversation";
+  const style = work ? "work" : "conversation";
+  styles.set(job, style);
+  return style;
 }
 
 /** `work` when tools were used, `conversation` when people only talked. */

@@ -21,6 +21,11 @@ const SPECIALS = 0xfff0;
 /** A text's length in units: {@link unitsOfText} or the app's counter. Never throws. `data`: a tool's input, output or schema. */
 export type CountText = (text: string, as?: "data") => number;
 
+/** The least that texts of so many characters can weigh in {@link unitsOfText}. */
+export function leastUnits(chars: number): number {
+  return (chars * ASCII) / QUARTERS;
+}
+
 /** About how many tokens a text has, before anything is known about the model. Looks at each character once. */
 export function unitsOfText(text: string): number {
   // Most texts are ASCII to the end, which a search finds out several times faster than a loop.

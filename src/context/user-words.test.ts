@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { answer, measureOf, text, user } from "../../test/context/paths.ts";
 import type { Part, UIMessage } from "../message/types.ts";
+import { seeded } from "../../test/support/seeded.ts";
 import { serialiseMessage } from "./serialise.ts";
-import { joinWords, renderWords, type SaidWords, coveredWords, wordsBudget } from "./user-words.ts";
+import { joinCovered, joinWords, renderWords, type SaidWords, coveredWords, wordsBudget } from "./user-words.ts";
 
 const measure = measureOf(10_000);
 const tell = (words: readonly SaidWords[], budget: number, more: { skip?: string[]; brief?: string[] } = {}) =>
@@ -181,4 +182,34 @@ test("among many sentences with numbers, the one of each message that says most 
   expect(measure.text(told)).toBeLessThanOrEqual(6_000);
   expect(many.filter((i) => told.includes(`pier P-${i}.`)).length).toBe(many.length);
   expect(many.filter((i) => told.includes(`pier P-${1_000 + i}.`)).length).toBeGreaterThan(80);
+});
+
+test("of a long conversation the same words are kept when the oldest are only counted", () => {
+  const below = seeded(7);
+  const random = () => below(1_000) / 1_000;
+  const one = (i: number): UIMessage => {
+    const length = 1 + Math.floor(random() * random() * 60);
+    const words = `${random() < 0.5 ? `Berth ${i}` : "It"} is ${"so ".repeat(length)}long. ${random() < 0.3 ? "Never ask Ada Byron. " : ""}`;
+    const kind = random();
+    if (kind < 0.05) return user(`u${i}`, " ");
+    if (kind < 0.1) return { ...user(`u${i}`, words), metadata: { agentToolRunId: "r1" } };
+    if (kind < 0.15)
+      return answer(`u${i}`, text(words), { type: "steering-message", id: `s${i}`, parts: [text(words)] } as Part);
+    return kind < 0.6 ? user(`u${i}`, words.repeat(1 + Math.floor(random() * 3))) : answer(`u${i}`, text(words));
+  };
+  for (let round = 0; round < 3; round++) {
+    let kept: SaidWords[] = [];
+    let at = 0;
+    for (const count of [10, 1_800, 1, 900, 1_500]) {
+      const messages = Array.from({ length: count }, () => one(at++));
+      // Sometimes an answer was covered in part before, or words were told before.
+      if (round % 3 === 1) messages.unshift(answer(kept.at(-1)?.[0] ?? "x", text("It is pier 7. So it is.")));
+      if (round % 3 === 2) messages.push(user(kept[0]?.[0] ?? "x", "Once more, at 9."));
+      const list = covered(...messages);
+      const whole = joinWords(kept, coveredWords(list));
+      expect(joinCovered(kept, list)).toEqual(whole);
+      kept = whole;
+    }
+    expect(Number(kept.find(([id]) => id === "")?.[1])).toBeGreaterThan(1_000);
+  }
 });

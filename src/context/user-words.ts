@@ -48,13 +48,16 @@ export function wordsBudget(usable: number, conversation: number): Pick<TellWord
   return { budget, most: Math.max(budget, small) };
 }
 
-/** What users said in what is covered, oldest first, and the key sentences of the assistant. Words of tools are not theirs. */
-export function coveredWords(covered: Cut["covered"]): SaidWords[] {
+/**
+ * What users said in what is covered, oldest first, and the key sentences of the assistant. Words of tools are not theirs.
+ * @param answers whether those of the assistant are wanted.
+ */
+export function coveredWords(covered: Cut["covered"], answers = true): SaidWords[] {
   const words: SaidWords[] = [];
   for (const { node, parts } of covered) {
     const { id, role } = node.message;
     if (role === "user" && !isToldByCode(node.message)) words.push([id, head(textOf(parts), KEPT_TEXT)]);
-    if (role === "assistant") words.push([id, keyLines(textOf(parts)), "answer"]);
+    if (role === "assistant" && answers) words.push([id, keyLines(textOf(parts)), "answer"]);
     for (const part of parts) {
       if (part.type === "steering-message") words.push([part.id, head(spoken(part).trim(), KEPT_TEXT)]);
     }
@@ -94,23 +97,70 @@ export function joinWords(older: readonly SaidWords[], newer: readonly SaidWords
   known.delete("");
   const words: SaidWords[] = [...known.values()];
   let size = words.reduce((sum, [, text]) => sum + text.length, 0);
-  const toKeys = (count?: number) => (text: string) => pieces(text, keySpans(text, count));
-  for (const shorten of [toKeys(), toKeys(1), (text: string) => head(text, FIRST_WORDS)]) {
+  for (const shorten of SHORTER) {
     for (let at = 1; at < words.length - 1 && size > KEPT_ALL; at++) {
       const [id, text, by] = words[at] ?? ["", ""];
-      if (text.length <= FIRST_WORDS + 1) continue;
-      const less = shorten(text) || head(text, FIRST_WORDS);
-      if (less.length >= text.length) continue;
+      const less = shortened(text, shorten);
+      if (less === text) continue;
       words[at] = by === undefined ? [id, less] : [id, less, by];
       size -= text.length - less.length;
     }
   }
-  while (words.length > 2 && size > KEPT_ALL) {
-    const [lost] = words.splice(1, 1);
+  let from = 1;
+  for (; words.length - from > 1 && size > KEPT_ALL; from++) {
+    const lost = words[from];
     size -= lost?.[1].length ?? 0;
     if (lost?.[2] === undefined) gone++;
   }
-  return gone === 0 ? words : [...words.slice(0, 1), ["", String(gone)], ...words.slice(1)];
+  return [...words.slice(0, 1), ...(gone === 0 ? [] : [["", String(gone)] as const]), ...words.slice(from)];
+}
+
+/** How a message's words shrink where there are too many, one after the other. */
+const SHORTER: readonly ((text: string) => string)[] = [
+  (text) => pieces(text, keySpans(text)),
+  (text) => pieces(text, keySpans(text, 1)),
+  (text) => head(text, FIRST_WORDS),
+];
+
+function shortened(text: string, shorten: (text: string) => string): string {
+  if (text.length <= FIRST_WORDS + 1) return text;
+  const less = shorten(text) || head(text, FIRST_WORDS);
+  return less.length < text.length ? less : text;
+}
+
+/**
+ * {@link joinWords} with the words of what is covered. Of a very long conversation only the newest words are kept beside the first,
+ * however short they are made: the others are counted, and not looked at sentence by sentence.
+ */
+export function joinCovered(older: readonly SaidWords[], covered: Cut["covered"]): SaidWords[] {
+  const from = keptFrom(covered);
+  const before = new Set(older.map(([id]) => id));
+  const early = covered.slice(0, from);
+  let first = older.find(([id]) => id !== "");
+  const lost = new Set(older.flatMap(([id, , by]) => (id === "" || by !== undefined ? [] : id)));
+  let isTwice = from === 0;
+  for (const one of early) {
+    if (first === undefined) [first] = coveredWords([one]);
+    for (const [id] of coveredWords([one], false)) lost.add(id);
+    isTwice ||= before.has(one.node.message.id);
+  }
+  const newer = coveredWords(covered.slice(from));
+  isTwice ||= first === undefined || newer.some(([id]) => before.has(id) || lost.has(id));
+  // What was covered in part, or told before, goes on where it stood.
+  if (isTwice || first === undefined) return joinWords(older, coveredWords(covered));
+  lost.delete(first[0]);
+  const gone = Number(older.find(([id]) => id === "")?.[1] ?? 0) + lost.size;
+  return joinWords([first], [["", String(gone)], ...newer]);
+}
+
+/** From where on the words are more than is kept, made as short as they can be. 0: nowhere. */
+function keptFrom(covered: Cut["covered"]): number {
+  let size = 0;
+  for (let at = covered.length - 1; at > 0; at--) {
+    for (const [, text] of coveredWords(covered.slice(at, at + 1))) size += SHORTER.reduce(shortened, text).length;
+    if (size > KEPT_ALL) return at;
+  }
+  return 0;
 }
 
 /** How the words are told. */

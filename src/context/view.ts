@@ -111,7 +111,7 @@ export class ContextReader {
   whole(up: () => Iterable<PathNode>, session: string): ContextView {
     const shown = this.read(up(), session);
     const { compaction } = shown;
-    if (compaction === undefined || !isLeftOut(compaction) || compaction.parts === 0) return shown;
+    if (!isLeftOut(compaction) || compaction.parts === 0) return shown;
     const whole = this.read(up(), session, true);
     const last = whole.nodes.findIndex(({ seq, last: end }) => seq === compaction.at || end === compaction.at);
     return last + 1 >= (compaction.leftOut ?? 0) ? whole : shown;
@@ -148,8 +148,8 @@ function readable(host: DamageTeller, row: CompactionRow): CompactionRow {
 }
 
 /** Whether a compaction only leaves out: a summary of the same is tried again. */
-function isLeftOut({ kind, leftOut }: Pick<CompactionRow, "kind" | "leftOut">): boolean {
-  return kind === "truncate" && leftOut !== null;
+export function isLeftOut(row: CompactionRow | undefined): row is CompactionRow {
+  return row?.kind === "truncate" && row.leftOut !== null;
 }
 
 function parse(body: string | undefined): UIMessage | undefined {

@@ -220,10 +220,13 @@ class StepLoop {
   async #prepare(step: number, model: LanguageModel): Promise<ModelRequest | undefined> {
     const run = this.#run;
     const { parts, asked, active, all, payers } = run;
-    const before = await run.messages(model);
-    const shorter = await run.window.makeRoom(model, [...before.base, ...before.own]);
+    let before: Awaited<ReturnType<StepRun["messages"]>> | undefined;
+    const shorter = await run.window.makeRoom(model, async () => {
+      before = await run.messages(model);
+      return [...before.base, ...before.own];
+    });
     if (run.signal.aborted) return undefined;
-    const { base, own } = shorter ? await run.messages(model) : before;
+    const { base, own } = shorter || before === undefined ? await run.messages(model) : before;
     const asks = isAsked(asked, "beforeStep");
     const change = (asks && (await ask(asked, "beforeStep", await this.#stepContext(step, model, base, own)))) || {};
     if (run.signal.aborted) return undefined;

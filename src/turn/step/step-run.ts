@@ -4,7 +4,7 @@ import type { ToolPart, UIMessage } from "../../message/types.ts";
 import { ToolRunner } from "../../tool/runner.ts";
 import type { Payers } from "../../ledger/ledger.ts";
 import type { Turn } from "../engine/turn.ts";
-import type { AskedTurn } from "../policy.ts";
+import { type AskedTurn, isAsked } from "../policy.ts";
 import type { Engine } from "../engine/engine.ts";
 import { lastCalls, openStepAt, settledParts, stepsOf } from "./answer.ts";
 import { nameOf } from "../../model/call.ts";
@@ -25,6 +25,7 @@ import {
   WAIT_SHARE,
 } from "../../context/token-budget.ts";
 import { unitsOfUIMessage } from "../../context/ui-units.ts";
+import { leastUnits } from "../../context/text-units.ts";
 import { unitsOfMessages, unitsOfRequest } from "../../context/units.ts";
 import type { LedgerEntry } from "../../ledger/charge.ts";
 import type { Usage } from "../../ledger/token-usage.ts";
@@ -183,8 +184,11 @@ class StepWindow {
     return node === undefined ? parts : shownParts(node, parts, view);
   }
 
-  /** Shortens a request before it is sent, if need be. @returns whether it changed @throws PerdureError `bad_config` */
-  async makeRoom(model: LanguageModel, messages: readonly ModelMessage[]): Promise<boolean> {
+  /**
+   * Shortens a request before it is sent, if need be. @param messages of the request, if their length has to be known
+   * @returns whether it changed @throws PerdureError `bad_config`
+   */
+  async makeRoom(model: LanguageModel, messages: () => Promise<readonly ModelMessage[]>): Promise<boolean> {
     const { parts, turn, active, called, signal } = this.#run;
     const { window } = parts;
     const policy = window.policy();
@@ -194,7 +198,8 @@ class StepWindow {
     if (await this.#published(model)) return this.#shorter();
     if (called === 0 && (await this.#again(model))) return true;
     if (signal.aborted) return false;
-    const tokens = this.#estimate(model, messages);
+    const tokens = this.#farTooLong(model, policy) ?? this.#estimate(model, await messages());
+    if (signal.aborted) return false;
     const bound = this.#usable(model, policy);
     if (tokens > WAIT_SHARE * bound && window.background.has(session)) {
       await this.#busy(() => window.background.wait(session, signal));
@@ -267,6 +272,23 @@ class StepWindow {
     const { parts, turn } = this.#run;
     const limits = parts.window.limits(nameOf(model));
     return Math.floor(Math.min(usable(limits, turn.config.maxOutputTokens), threshold * maxInputTokens));
+  }
+
+  /**
+   * About how long the texts of the conversation are at least, where these alone are more than a request may hold: then nobody
+   * need make a request of all of it first to see that.
+   */
+  #farTooLong(model: LanguageModel, { proactive }: OverflowPolicy): number | undefined {
+    const { parts, asked, turn } = this.#run;
+    const { counters, learned } = parts.window;
+    const name = nameOf(model);
+    if (!proactive || this.#anchor !== undefined || isAsked(asked, "assembleContext")) return undefined;
+    if (counters.own(name) !== undefined) return undefined;
+    let chars = 0;
+    for (const message of this.base())
+      for (const part of message.parts) if (part.type === "text") chars += part.text.length;
+    const tokens = learned.of(name) * leastUnits(chars);
+    return tokens > usable(parts.window.limits(name), turn.config.maxOutputTokens) ? Math.ceil(tokens) : undefined;
   }
 
   /** With what was said meanwhile, which the next call takes up. */
