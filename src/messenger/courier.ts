@@ -306,8 +306,7 @@ export class Courier implements Work {
         ...(buttons !== undefined && (end ?? text.length) >= text.length && { buttons }),
         ...(plain && { plain }),
       };
-      const fingerprinted = fingerprint(JSON.stringify(content));
-      return { n, start, end, id: id ?? undefined, content, shown: fingerprinted, preview: false };
+      return { n, start, end, id: id ?? undefined, content, shown: shownAs(content), preview: false };
     };
     const endFrom = (start: number) => cutAt(text, start, terms.textLimit) ?? (ends ? text.length : null);
     let from = 0;
@@ -360,15 +359,16 @@ export class Courier implements Work {
     });
     await host.durable();
     const isFirst = n === 0;
+    const made = terms.first === "stand-in" ? standIn(step) : step;
     const call = {
       op: "create",
       place: isFirst ? where : { thread: where.thread, dm: where.dm },
-      content,
+      content: made.content,
       key,
     } as const;
     const result = await this.#speak(row.messenger, call);
     this.#paced(place, where, terms);
-    this.#done(row, step, undefined, result, terms);
+    this.#done(row, made, undefined, result, terms);
   }
 
   /** Sends what stands beside the words of an answer; where that cannot be, its place says so. */
@@ -552,6 +552,17 @@ export class Courier implements Work {
       this.#places.set(key, (place = { previewAt: 0, busy: false, again: false, cancel: undefined }));
     return place;
   }
+}
+
+/** The mark is what may be there twice; it is changed into what is to be said. */
+function standIn(step: Step): Step {
+  const content = { text: STAND_IN };
+  return { ...step, end: null, content, shown: shownAs(content) };
+}
+
+/** What is stored of what a message shows. */
+function shownAs(content: Content): string {
+  return fingerprint(JSON.stringify(content));
 }
 
 function told({ seq, messenger, thread }: DeliveryRow) {

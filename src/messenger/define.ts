@@ -23,7 +23,7 @@ export type ConversationTarget =
 /** How answers are brought to their places. */
 export interface DeliveryOptions {
   /**
-   * What is posted first: `text` (default), so that a phone shows something; `stand-in`, a mark, which is all a crash can double;
+   * What is posted first: `text` (default), so that a phone shows something; `stand-in`, a mark that each message begins as, which is all a crash can double;
    * `whole`, nothing until the answer is whole.
    */
   readonly first?: "text" | "stand-in" | "whole";

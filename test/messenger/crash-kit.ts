@@ -1,5 +1,5 @@
 // A conversation at a messenger in a process that is killed, and what must be seen of it there.
-import { crashRun, type CrashOutcome, type CrashScenario } from "perdure/testing";
+import { crashRun, type CrashOutcome, type CrashScenario, type Death } from "perdure/testing";
 import { fakeSlack, fakeTelegram, type Program, slackRateLimited, tooManyRequests } from "perdure/testing";
 import { afterEach, expect } from "vitest";
 import { allFacts, env, ofType } from "../crash/drive.ts";
@@ -22,11 +22,19 @@ export function scenario(more: Readonly<Record<string, string>> = {}): CrashScen
 }
 
 interface Chat {
-  readonly fake: { readonly url: string; close(): Promise<void> };
+  readonly fake: {
+    readonly url: string;
+    readonly calls: readonly { readonly method: string }[];
+    close(): Promise<void>;
+  };
   readonly ada: Ada;
   readonly timer: NodeJS.Timeout;
+  /** With `HELD`: the network does the message that it was asked for, which it has not done yet. */
+  lets(): void;
   /** Where the agent of this life can be reached. */
   reaches(webhook: string): void;
+  /** The next message is made then. */
+  hold(until: Promise<void>): void;
 }
 /** A network for each folder: all lives of a run are at the same one. */
 const chats = new Map<string, Promise<Chat>>();
@@ -38,11 +46,12 @@ const pictures = [1, 2].map((n) => ({
 }));
 
 /** @param times how often the network delivers each message */
-type Open = (times: number, more: Readonly<Record<string, string>>) => Promise<Omit<Chat, "timer">>;
+type Open = (times: number, more: Readonly<Record<string, string>>) => Promise<Omit<Chat, "timer" | "lets">>;
 
 const atTelegram: Open = async (times, more) => {
   const fake = await fakeTelegram();
   if (more.RATE !== undefined) fake.plan("sendMessage", tooManyRequests(Number(more.RATE)));
+  const hold = (until: Promise<void>) => fake.plan("sendMessage", { kind: "held", until });
   const person = { id: 7, first_name: "Ada" };
   const ada: Ada = {
     said: () => fake.seen(7, "person").map(({ text }) => text),
@@ -66,12 +75,13 @@ const atTelegram: Open = async (times, more) => {
     // What could not be delivered to the life before.
     fake.offers({});
   };
-  return { fake, ada, reaches };
+  return { fake, ada, reaches, hold };
 };
 
 const atSlack: Open = async (times, more) => {
   const fake = await fakeSlack();
   if (more.RATE !== undefined) fake.plan("chat.postMessage", slackRateLimited(Number(more.RATE)));
+  const hold = (until: Promise<void>) => fake.plan("chat.postMessage", { kind: "held", until });
   const person = { id: "U7", name: "Ada" };
   const ada: Ada = {
     said: () => fake.seen("D7", "person").map(({ text }) => text),
@@ -93,7 +103,7 @@ const atSlack: Open = async (times, more) => {
         if (status !== 200) ada.pressed = false;
       }),
   };
-  return { fake, ada, reaches: (url) => void (fake.webhook = url) };
+  return { fake, ada, hold, reaches: (url) => void (fake.webhook = url) };
 };
 
 afterEach(async () => {
@@ -121,10 +131,12 @@ function networkScenario(
   const { finish, ...rest } = scenario(more);
   const openChat = async (): Promise<Chat> => {
     const chat = await open(times, more);
+    const held = Promise.withResolvers<void>();
+    if (more.HELD === "1") chat.hold(held.promise);
     const act = () => nextAct(chat.ada, ...actsOf(more));
     // Before anybody asks the network for it.
     act();
-    return { ...chat, timer: setInterval(act, 10) };
+    return { ...chat, timer: setInterval(act, 10), lets: () => held.resolve() };
   };
   const chatOf = (child: Program) => {
     const chat = chats.get(child.dir) ?? openChat();
@@ -132,7 +144,9 @@ function networkScenario(
     return chat;
   };
   const attach = async (child: Program) => {
-    const { fake, reaches } = await chatOf(child);
+    const { fake, reaches, lets } = await chatOf(child);
+    // Whoever had asked for it is dead when the next life begins.
+    if (fake.calls.some(isCreate)) lets();
     await child.waitFor(({ type }) => type === "asks");
     await child.send({ url: fake.url });
     if (more.WEBHOOK !== "1") return;
@@ -155,6 +169,16 @@ function networkScenario(
   };
 }
 
+const isCreate = ({ method }: { readonly method: string }) => method === "sendMessage" || method === "chat.postMessage";
+
+/** Dies when the network was asked for a message, and has not done it. */
+export const whileHeld: Death = {
+  async when(child: Program) {
+    while ((await chats.get(child.dir))?.fake.calls.some(isCreate) !== true)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+  },
+};
+
 /** What Ada must see, whatever happened: the same messages in the same order. @returns what else stands there */
 export function strays(seen: readonly string[], expected: readonly string[]): string[] {
   let at = 0;
@@ -174,8 +198,15 @@ function worded({ seen }: MessengerLook): string[] {
   return seen.filter((text) => text !== "Approved by Ada").map((text) => text.replaceAll(/(YES|NO) \w{4}/g, "$1 CODE"));
 }
 
-/** @param counts how many turns were asked for, and how often the tool has to run */
-export function check(mayRepeat: boolean, { inbound, ran } = { inbound: 3, ran: 1 }) {
+/**
+ * @param counts how many turns were asked for, and how often the tool has to run
+ * @param isStray whether that is what may be there twice; `known` is what must be there
+ */
+export function check(
+  mayRepeat: boolean,
+  { inbound, ran } = { inbound: 3, ran: 1 },
+  isStray = (one: string, known: readonly string[]) => known.some((text) => text.startsWith(one)),
+) {
   return (outcome: CrashOutcome<MessengerLook>) => {
     const { result } = outcome.after;
     const expected = outcome.reference.result;
@@ -184,7 +215,7 @@ export function check(mayRepeat: boolean, { inbound, ran } = { inbound: 3, ran: 
     const others = strays(worded(result), known);
     // What may be there twice is the beginning of something, at most one per kill, and the rows say so.
     expect(others.length).toBeLessThanOrEqual(mayRepeat ? outcome.before.lives.length : 0);
-    for (const one of others) expect(known.some((text) => text.startsWith(one))).toBe(true);
+    for (const one of others) expect(isStray(one, known), one).toBe(true);
     const repeated = result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice)).length;
     expect(repeated).toBeGreaterThanOrEqual(others.length > 0 ? 1 : 0);
     expect(repeated).toBeLessThanOrEqual(mayRepeat ? outcome.before.lives.length : 0);

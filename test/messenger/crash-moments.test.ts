@@ -2,7 +2,7 @@
 import { type CrashScenario, crashRun, type Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { MATRIX_MS } from "../crash/drive.ts";
-import { scenario, slackScenario, telegramScenario } from "./crash-kit.ts";
+import { scenario, slackScenario, strays, telegramScenario, whileHeld } from "./crash-kit.ts";
 import type { MessengerLook } from "./crash-program.ts";
 
 type More = Readonly<Record<string, string>>;
@@ -18,6 +18,7 @@ const ways = Object.keys(WAYS) as Way[];
 /** One for each network. */
 const networks: readonly Way[] = ["memory", "Telegram, by polling", "Slack, by socket mode"];
 
+const withoutCode = (text: string) => text.replaceAll(/(YES|NO) \w{4}/g, "$1");
 const byItself = { when: (child: Program) => child.exited };
 
 /** The whole conversation, with one death: as if nothing had been. */
@@ -76,6 +77,40 @@ test.each(networks.flatMap((way) => ["before-end", "after-end"].map((moment) => 
     expect(result.deliveries).toMatchObject([{ state: "done" }]);
     expect(Boolean(result.deliveries[0]?.maybeTwice)).toBe(false);
     expect([result.inbound, result.turns, result.calls]).toEqual([1, 1, 2]);
+  },
+);
+
+// The first message, the second one of a long answer, and a question.
+test.each(
+  [...networks, "memory, which cannot be asked" as const].flatMap((way) =>
+    ["1", "2", "5"].map((n) => [way, n] as const),
+  ),
+)(
+  "%s: killed when message %s is stored as being made, and the network was not called: it is there once, and what is above it is as it was",
+  { timeout: MATRIX_MS },
+  async (way, n) => {
+    const open = way === "memory, which cannot be asked" ? scenario : WAYS[way];
+    const reference = await crashRun({ ...open({}), deaths: [] });
+    const { died, result } = await crashRun({ ...open({ KILL_IN: `calls:${n}` }), deaths: [byItself] });
+    expect(died).toHaveLength(1);
+    expect(result.seen.map(withoutCode)).toEqual(reference.result.seen.map(withoutCode));
+    // Where nobody can be asked, it might be there twice, and that is said.
+    const asks = way === "memory" || way.startsWith("Slack");
+    expect(result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice))).toHaveLength(asks ? 0 : 1);
+  },
+);
+
+test.each<Way>(["Telegram, by polling", "Telegram, by webhook", "Slack, by socket mode", "Slack, by webhook"])(
+  "%s: killed while the network does what it was asked for, which is there only then: found at Slack, else there twice, and said",
+  { timeout: MATRIX_MS },
+  async (way) => {
+    const open = WAYS[way];
+    const reference = await crashRun({ ...open({}), deaths: [] });
+    const { result } = await crashRun({ ...open({ HELD: "1" }), deaths: [whileHeld] });
+    const others = strays(result.seen, reference.result.seen);
+    expect(others).toHaveLength(way.startsWith("Slack") ? 0 : 1);
+    for (const one of others) expect(reference.result.seen[0]?.startsWith(one)).toBe(true);
+    expect(result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice))).toHaveLength(others.length);
   },
 );
 

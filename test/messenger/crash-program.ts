@@ -48,7 +48,7 @@ export interface MessengerLook extends Fact {
 }
 
 const dir = programDir();
-const { FINDS, KILL_IN, NETWORK, RATE, STOP, WORDS, WEBHOOK } = process.env;
+const { FINDS, FIRST, KILL_IN, NETWORK, RATE, STOP, WORDS, WEBHOOK } = process.env;
 const acts = (process.env.ACTS ?? "talk") as Acts;
 const many = process.env.MANY === undefined ? undefined : (JSON.parse(process.env.MANY) as Many);
 /** Each message of somebody who says a lot comes so often. */
@@ -84,7 +84,10 @@ if (RATE !== undefined && network.calls.length === 0)
   network.plan("create", { kind: "rate", retryAfterMs: Number(RATE) * 1000 });
 const terms = {
   ...{ coalesceMs: 0, allow: diesBetween, limits: { perHour: 1_000 }, attachments: { allow: ["image/*"] } },
-  ...(STOP === "button" && { delivery: { stopButton: "Stop" } }),
+  delivery: {
+    ...(STOP === "button" && { stopButton: "Stop" }),
+    ...(FIRST !== undefined && { first: FIRST as "stand-in" | "whole" }),
+  },
 };
 
 /** Where the driver has its fake Slack or Telegram; undefined: the network is in memory. */

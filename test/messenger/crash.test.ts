@@ -1,7 +1,7 @@
-import { crashMatrix } from "perdure/testing";
+import { crashMatrix, crashRun, type Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
-import { check, CUT_CALLS, expectFileOnce, expectKilledIn, scenario } from "./crash-kit.ts";
+import { check, CUT_CALLS, expectFileOnce, expectKilledIn, scenario, strays, telegramScenario } from "./crash-kit.ts";
 
 test("a conversation at a messenger that can be asked, killed after every commit", { timeout: MATRIX_MS }, async () => {
   const matrix = await crashMatrix({ ...scenario({ FINDS: "1" }), check: check(false), slack: 20 });
@@ -17,6 +17,57 @@ test("the same at one that cannot be asked", { timeout: MATRIX_MS }, async () =>
   const matrix = await crashMatrix({ ...scenario(), check: check(true), slack: 20 });
   expectCovered(matrix, 30);
 });
+
+/** Which post can be there twice, where the network cannot be asked. */
+test("the same with `first: stand-in`: only the mark is ever there twice", { timeout: MATRIX_MS }, async () => {
+  const only = check(true, { inbound: 3, ran: 1 }, (one) => one === "…");
+  const matrix = await crashMatrix({ ...scenario({ FIRST: "stand-in" }), check: only, slack: 20 });
+  expect(matrix.reference.result.seen).toHaveLength(7);
+  expectCovered(matrix, 30);
+});
+
+test.each(["create:1", "create:3", "create:5"])(
+  "killed when a network that cannot be asked has done %s, which is a stand-in: that is there twice, and all else once",
+  { timeout: MATRIX_MS },
+  (KILL_IN) => expectTwice({ FIRST: "stand-in", KILL_IN }, () => "…"),
+);
+
+// Nothing is shown before its end, so Ada asks for what ends by itself.
+const WHOLE = { FIRST: "whole", ACTS: "pair" };
+
+test(
+  "answers that come whole, killed after every commit: a whole one is there twice",
+  { timeout: MATRIX_MS },
+  async () => {
+    const whole = check(true, { inbound: 2, ran: 0 }, (one, known) => known.includes(one));
+    const matrix = await crashMatrix({ ...scenario(WHOLE), check: whole, slack: 20 });
+    expect(matrix.reference.result.seen).toEqual(["re: one", "re: two"]);
+    expectCovered(matrix, 10);
+  },
+);
+
+test.each([
+  ["create:1", 0],
+  ["create:2", 1],
+])(
+  "killed when a network that cannot be asked has done %s, which is a whole answer: that is there twice",
+  { timeout: MATRIX_MS },
+  (KILL_IN, at) => expectTwice({ ...WHOLE, KILL_IN }, (seen) => seen[at]),
+);
+
+async function expectTwice(
+  { KILL_IN, ...more }: Readonly<Record<string, string>> & { readonly KILL_IN: string },
+  twice: (seen: readonly string[]) => string | undefined,
+): Promise<void> {
+  for (const open of [scenario, telegramScenario]) {
+    const reference = await crashRun({ ...open(more), deaths: [] });
+    const died = { when: (child: Program) => child.exited };
+    const { result } = await crashRun({ ...open({ ...more, KILL_IN }), deaths: [died] });
+    const { seen } = reference.result;
+    expect(strays(result.seen, seen)).toEqual([twice(seen)]);
+    expect(result.deliveries.filter(({ maybeTwice }) => Boolean(maybeTwice))).toHaveLength(1);
+  }
+}
 
 test("killed three times in a row", { timeout: MATRIX_MS }, async () => {
   const again = { again: [2, 3], points: every(11, 3), slack: 20 };

@@ -4,7 +4,8 @@ import type { Channel } from "perdure/messengers";
 
 /**
  * A channel in which the process dies, once in `dir`.
- * @param killIn `create:2`: the network has done the second one, and nobody has heard of it; so with `edit` and `file`.
+ * @param killIn `create:2`: the network has done the second one, and nobody has heard of it; so with `edit` and `file`. `calls:2`:
+ * that the second one will be made is stored, and the network was not called.
  * `message:1`, `press:1`: what the network brings was verified, and nothing of it is stored. `tells:2`: before the second
  * press is answered. `before:words`, `after:words`: before, after a message is changed to a text with these words; with
  * `-end` where no button is left below it. Else: never
@@ -28,6 +29,7 @@ export function deadly(channel: Channel, dir: string, killIn = ""): Channel {
       return events;
     },
     create: async (...args) => {
+      passed("calls");
       const sent = await channel.create(...args);
       passed("create");
       return sent;
