@@ -20,7 +20,7 @@ const wordsOf = (text: string) =>
     .split(/\s+/)
     .filter(Boolean);
 
-type Terms = Pick<KitOptions, "script" | "tools" | "manual" | "host" | "conversation">;
+type Terms = Pick<KitOptions, "script" | "tools" | "manual" | "host" | "conversation" | "delivery">;
 type Who = "Ada" | "Ben";
 
 interface There {
@@ -33,6 +33,13 @@ interface There {
   /** How often the network was asked to make a message, and for one that may have been made. */
   made(): number;
   asked(): number;
+  /** Somebody presses what is asked of Ada, and what they are told. */
+  question(): { readonly id: string; readonly text: string } | undefined;
+  presses(who: Who, id: string, label: string): void;
+  told(): string[];
+  /** The names of the messenger, and of Ada's thread. */
+  readonly name: string;
+  readonly thread: string;
   /** Nobody can reach it any more. */
   goes(): Promise<void>;
   comes(): Promise<unknown>;
@@ -57,7 +64,10 @@ const NETWORKS = {
     const place = (who: Who) => ({ Ada: DM, Ben: "memory:8" })[who];
     const count = (op: string) => kit.network.calls.filter((one) => one.op === op).length;
     return {
-      ...{ kit, made: () => count("create"), asked: () => count("find") },
+      ...{ kit, made: () => count("create"), asked: () => count("find"), name: "memory", thread: DM },
+      question: () => kit.network.seen(DM, "agent").find(({ buttons }) => buttons.length > 0),
+      presses: (who, id, label) => void kit.network.presses(DM, who === "Ada" ? ADA : BEN, id, label),
+      told: () => kit.network.told.map(({ text }) => text),
       says: (who, text) => void kit.network.says(place(who), who === "Ada" ? ADA : BEN, text),
       texts: (who = "Ada") => kit.texts(place(who)),
       rate: (seconds) => kit.network.plan("create", { kind: "rate", retryAfterMs: seconds * 1000 }),
@@ -70,7 +80,13 @@ const NETWORKS = {
     const { telegram } = kit;
     const count = (method: string) => telegram.calls.filter((one) => one.method === method).length;
     return {
-      ...{ kit, made: () => count("sendMessage"), asked: () => 0 },
+      ...{ kit, made: () => count("sendMessage"), asked: () => 0, name: "telegram", thread: "telegram:7" },
+      question: () => {
+        const found = telegram.seen(7, "bot").find(({ buttons }) => buttons.length > 0);
+        return found && { id: String(found.id), text: found.text };
+      },
+      presses: (who, id, label) => void telegram.presses(7, who === "Ada" ? ADA_THERE : BEN_THERE, Number(id), label),
+      told: () => telegram.told.map(({ text }) => text),
       says: (who, text) => void telegram.says(who === "Ada" ? 7 : 8, who === "Ada" ? ADA_THERE : BEN_THERE, text),
       texts: (who = "Ada") => kit.texts(who === "Ada" ? 7 : 8),
       rate: (seconds) => telegram.plan("sendMessage", tooManyRequests(seconds)),
@@ -84,6 +100,13 @@ const NETWORKS = {
     const count = (method: string) => slack.calls.filter((one) => one.method.startsWith(method)).length;
     return {
       ...{ kit, made: () => count("chat.postMessage"), asked: () => count("conversations.history") },
+      ...{ name: "slack", thread: "slack:D7" },
+      question: () => {
+        const found = slack.seen("D7", "bot").find(({ buttons }) => buttons.length > 0);
+        return found && { id: found.ts, text: found.text };
+      },
+      presses: (who, id, label) => void slack.presses("D7", who === "Ada" ? ADA_AT_SLACK : BEN_AT_SLACK, id, label),
+      told: () => slack.told.map(({ text }) => text),
       says: (who, text) =>
         void slack.says(who === "Ada" ? "D7" : "D8", who === "Ada" ? ADA_AT_SLACK : BEN_AT_SLACK, text),
       texts: (who = "Ada") => kit.texts(who === "Ada" ? "D7" : "D8"),
@@ -212,6 +235,67 @@ test("the same at Slack", async () => {
   expect(streamed.texts()).toEqual(whole.texts());
 });
 
+test("the same in memory: in each message, what is code is in a fence, and what is none is not", async () => {
+  const text = `${LONG}\n\n${LONG}`;
+  const whole = await openKit({ script: () => text, delivery: { first: "whole" } });
+  whole.network.says(DM, ADA, "hi");
+  await whole.until(() => expect(whole.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+  expect(whole.texts().length).toBeGreaterThan(4);
+  expect(wordsOf(whole.texts().join(" "))).toEqual(wordsOf(text));
+  for (const shown of whole.texts()) {
+    expect(shown.length).toBeLessThanOrEqual(4096);
+    let isCode = false;
+    const odd = shown.split("\n").filter((line) => {
+      if (line.startsWith("```")) isCode = !isCode;
+      else return line !== "" && /^const x\d+_\d+ = /.test(line) !== isCode;
+      return false;
+    });
+    expect(odd).toEqual([]);
+    expect(isCode).toBe(false);
+  }
+  const streamed = await openKit({ script: () => ({ text: text.match(/.{1,400}/gs) ?? [], delayMs: 5 }) });
+  streamed.network.says(DM, ADA, "hi");
+  await streamed.until(() => expect(streamed.deliveries()).toMatchObject([{ state: "done", maybeTwice: false }]));
+  expect(streamed.texts()).toEqual(whole.texts());
+});
+
+test("a stream of a minute at a network in memory that takes one call a second is never too fast", async () => {
+  const words = Array.from({ length: 400 }, (_, i) => `word${i} `);
+  const said: number[] = [];
+  const kit = await openKit({
+    ...{ manual: true, network: { paceMs: 1_000 } },
+    script: () => ({ text: words, delayMs: 10 }),
+    make: (Base) =>
+      class extends Base {
+        override async getMessengers() {
+          const { memory } = (await super.getMessengers()) as { memory: MessengerDefinition };
+          const { create, edit } = memory.channel;
+          const slow =
+            <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+            (...args: A) => {
+              const soon = (said.at(-1) ?? 0) + 1_000 - kit.clock.now();
+              said.push(kit.clock.now());
+              if (soon > 0) return Promise.reject(new ChannelError("rate", "Too fast.", { retryAfterMs: soon }));
+              return call(...args);
+            };
+          return { memory: { ...memory, channel: { ...memory.channel, create: slow(create), edit: slow(edit) } } };
+        }
+      },
+  });
+  const began = kit.clock.now();
+  kit.network.says(DM, ADA, "hi");
+  await kit.until(() => expect(kit.deliveries()).toHaveLength(1));
+  while (kit.deliveries()[0]?.state !== "done") {
+    await kit.clock.advance(400);
+    await new Promise((resolve) => setTimeout(resolve, 8));
+  }
+  expect(kit.clock.now() - began).toBeGreaterThan(40_000);
+  expect(said.length).toBeGreaterThan(10);
+  expect(said.slice(1).filter((at, i) => at - (said[i] ?? 0) < 1_000)).toEqual([]);
+  expect(kit.texts()).toEqual([words.join("").trim()]);
+  expect(kit.deliveries()).toMatchObject([{ parts: 1, maybeTwice: false }]);
+});
+
 test("a stream of a minute at a network that takes one call a second meets no 429", async () => {
   const words = Array.from({ length: 400 }, (_, i) => `word${i} `);
   const kit = await openTelegram({
@@ -264,26 +348,28 @@ const byToken: BeforeHook = (request) => {
 /** Who answers first. */
 const FIRST = ["the messenger", "a socket", "HTTP", "code"] as const;
 
-test.each(FIRST)(
-  "a question is answered at Telegram, by a socket, by HTTP and from code at once, %s first: the call runs once, and who it was is shown",
-  async (first) => {
+const paying = (ran: unknown[]): Terms => ({
+  tools: { pay: serverTool((input) => (ran.push(input), "paid"), { needsApproval: true }) },
+  script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "pay", input: { amount: 5 } }] } : "Paid."),
+});
+
+test.each(networks.flatMap((name) => FIRST.map((first) => [name, first] as const)))(
+  "a question is answered at %s, by a socket, by HTTP and from code at once, %s first: the call runs once, and who it was is shown",
+  async (name, first) => {
     const ran: unknown[] = [];
-    const kit = await openTelegram({
-      host: { onBeforeConnect: byToken, onBeforeRequest: byToken },
-      tools: { pay: serverTool((input) => (ran.push(input), "paid"), { needsApproval: true }) },
-      script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "pay", input: { amount: 5 } }] } : "Paid."),
-    });
-    kit.telegram.says(7, ADA_THERE, "pay");
-    const question = () => kit.telegram.seen(7, "bot").find(({ buttons }) => buttons.length > 0);
+    const host = { onBeforeConnect: byToken, onBeforeRequest: byToken };
+    const there = await NETWORKS[name]({ ...paying(ran), host });
+    const { kit, texts, question, told } = there;
+    there.says("Ada", "pay");
     await kit.until(() => expect(question()).toBeDefined());
     const holder = kit.holder();
     const { toolCallId = "" } = holder.pendingApprovals()[0] ?? {};
-    const child = encodeURIComponent(`messenger:telegram:${encodeURIComponent("telegram:7")}`);
+    const child = encodeURIComponent(`messenger:${there.name}:${encodeURIComponent(there.thread)}`);
     const url = `${kit.host.url}/agents/talk/main/sub/talk/${child}`;
     const socket = await connectTo(`${url}?as=ben`);
     let answered: Promise<{ readonly status: number; readonly body: unknown }> | undefined;
     const ways: Readonly<Record<(typeof FIRST)[number], () => void>> = {
-      "the messenger": () => void kit.telegram.presses(7, ADA_THERE, question()?.id ?? 0, "Approve"),
+      "the messenger": () => there.presses("Ada", question()?.id ?? "", "Approve"),
       "a socket": () => socket.approve(toolCallId, true),
       HTTP: () => {
         const body = JSON.stringify({ approved: true });
@@ -295,21 +381,71 @@ test.each(FIRST)(
     };
     // Code is no network: where it is not to be first, it comes when another has answered.
     for (const way of [first, ...FIRST.filter((one) => one !== first && one !== "code")]) ways[way]();
-    await kit.until(() => expect(kit.texts().at(-1)).toBe("Paid."));
+    await kit.until(() => expect(texts().at(-1)).toBe("Paid."));
     if (first !== "code") ways.code();
-    await kit.until(() => expect(kit.telegram.told).toHaveLength(1));
+    await kit.until(() => expect(told()).toHaveLength(1));
     const by = holder.getToolApproval(toolCallId)?.by ?? "";
     expect(first === "code" ? ["Chris"] : ["Ada", "Ben", "Cy"]).toContain(by);
     expect(ran).toEqual([{ amount: 5 }]);
-    // At Telegram: under the question, and told to who pressed.
-    expect(kit.texts().filter((text) => text.includes(`Approved by ${by}`))).toHaveLength(1);
-    expect(kit.telegram.told[0]?.text).toBe(`Approved by ${by}`);
-    expect(kit.telegram.seen(7, "bot").flatMap(({ buttons }) => buttons)).toEqual([]);
+    // At the messenger: under the question, and told to who pressed.
+    await kit.until(() => expect(texts().filter((text) => text.includes(`Approved by ${by}`))).toHaveLength(1));
+    expect(told()).toEqual([`Approved by ${by}`]);
+    expect(question()).toBeUndefined();
     // Who asks by HTTP is told whether it was they; who is connected sees the call approved, and its result once.
     expect(await answered).toEqual({ status: 200, body: { changed: by === "Cy" } });
     await socket.flushed();
     expect(JSON.stringify(socket.frames)).toContain('"approved":true');
     expect(holder.messages.flatMap(({ parts }) => parts).filter(({ type }) => type === "tool-pay")).toHaveLength(1);
+  },
+);
+
+test.each(networks)(
+  "%s: a stranger's press is refused and told, and so is one for other arguments than were shown; then who may presses",
+  async (name) => {
+    const ran: unknown[] = [];
+    const { kit, says, question, presses, told, texts } = await NETWORKS[name](paying(ran));
+    says("Ada", "pay");
+    await kit.until(() => expect(question()?.text).toContain('"amount": 5'));
+    const id = question()?.id ?? "";
+    presses("Ben", id, "Approve");
+    await kit.until(() => expect(told()).toEqual(["You may not answer this. It still waits for somebody who may."]));
+    // As if the call had been asked about anew, with another amount, behind what the person looks at.
+    const holder = kit.ports[kit.lives.indexOf(kit.holder())];
+    const [{ digest } = { digest: "" }] = holder?.sql<{ digest: string }>("SELECT digest FROM perdure_tool_call") ?? [];
+    holder?.sql("UPDATE perdure_tool_call SET digest = 'of something else'");
+    presses("Ada", id, "Approve");
+    await kit.until(() => expect(told()).toHaveLength(2));
+    expect(told()[1]).not.toContain("Approved");
+    expect(ran).toEqual([]);
+    expect(question()?.id).toBe(id);
+    holder?.sql("UPDATE perdure_tool_call SET digest = ?", digest);
+    presses("Ada", id, "Approve");
+    await kit.until(() => expect(texts().at(-1)).toBe("Paid."));
+    expect(ran).toEqual([{ amount: 5 }]);
+  },
+);
+
+test.each(networks)(
+  "%s: while a turn runs, another person's message is answered, a press is answered, and /stop ends it",
+  async (name) => {
+    const never = new Promise<never>(() => undefined);
+    const { kit, says, texts, question, presses, told } = await NETWORKS[name]({
+      tools: { wait: serverTool(() => never), pay: serverTool(() => "paid", { needsApproval: true }) },
+      script: ({ userText, step }) => {
+        if (userText === "pay") return step === 0 ? { toolCalls: [{ toolName: "pay", input: {} }] } : "Not paid.";
+        return { text: "Working.", toolCalls: [{ toolName: "wait", input: {} }] };
+      },
+    });
+    says("Ben", "go");
+    await kit.until(() => expect(texts("Ben")).toEqual(["Working."]));
+    says("Ada", "pay");
+    await kit.until(() => expect(question()).toBeDefined());
+    presses("Ada", question()?.id ?? "", "Reject");
+    await kit.until(() => expect(told()).toEqual(["Rejected by Ada"]));
+    await kit.until(() => expect(texts().at(-1)).toBe("Not paid."));
+    expect(texts("Ben")).toEqual(["Working."]);
+    says("Ben", "/stop");
+    await kit.until(() => expect(texts("Ben")).toEqual(["Working.\n\n(stopped)"]));
   },
 );
 
