@@ -5,9 +5,11 @@ import {
   absentTables,
   detour,
   dropUnusedTables,
-  type LateTables,
+  type SchemaTables,
   makeLateTable,
+  makeTables,
   migrateLate,
+  readAllTables,
   readLateTables,
 } from "./late-tables.ts";
 import { migrate, migrations } from "./migrations.ts";
@@ -24,7 +26,13 @@ function thin(): Sql {
   return db;
 }
 
-let late: LateTables;
+function lateAfter(steps: typeof migrations): SchemaTables {
+  const db = plainSql();
+  migrate(db, steps);
+  return readLateTables(db);
+}
+
+let late: SchemaTables;
 beforeEach(() => {
   late = readLateTables(whole());
 });
@@ -35,6 +43,15 @@ test("every late table is made as the steps made it, with its indexes", () => {
   for (const name of late.keys()) makeLateTable(db, late, name);
   const schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name";
   expect(db.sql(schema)).toEqual(whole().sql(schema));
+});
+
+test("an empty database is made as the steps would make it, without late tables", () => {
+  const db = plainSql();
+  makeTables(db, readAllTables(whole()));
+  const schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name";
+  expect(db.sql(schema)).toEqual(thin().sql(schema));
+  const steps = "SELECT id FROM perdure_migration ORDER BY id";
+  expect(db.sql(steps)).toEqual(whole().sql(steps));
 });
 
 test("nothing that is always there names a late table: without it, it could not be changed", () => {
@@ -93,11 +110,11 @@ test("a later step finds the tables that its schema had; those without rows are 
   const db = thin();
   makeLateTable(db, late, "perdure_child");
   db.sql("INSERT INTO perdure_child (class_name, name, created_at) VALUES ('C', 'a', 0)");
-  migrateLate(db, plainSql, steps.slice(0, -1));
+  migrateLate(db, lateAfter, steps.slice(0, -1));
   expect(db.sql("SELECT name, colour FROM perdure_child")).toEqual([{ name: "a", colour: null }]);
   expect(db.sql("SELECT value FROM perdure_config")).toEqual([{ value: "0" }]);
   expect([...absentTables(db)]).toContain("perdure_queue");
-  migrateLate(db, plainSql, steps);
+  migrateLate(db, lateAfter, steps);
   const newest = plainSql();
   migrate(newest, steps);
   makeLateTable(db, readLateTables(newest), "perdure_queue");

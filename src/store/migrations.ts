@@ -130,3 +130,8 @@ export function migrate(db: Sql, steps: readonly Migration[] = migrations): void
     });
   }
 }
+
+/** Notes in a database with all tables of the newest schema that it has had every step. */
+export function markSchema(db: Sql): void {
+  for (const { id } of migrations) db.sql("INSERT INTO perdure_migration (id) VALUES (?)", id);
+}

@@ -1,10 +1,11 @@
-import { PerdureError } from "../../base/error.ts";
 import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
-import { migrate } from "../../store/migrations.ts";
+import { absentTables, type Detour, detour, makeLateTable, makeTables, migrateLate } from "../../store/late-tables.ts";
+import { RESERVED_PREFIX } from "../../store/migrations.ts";
 import { toSqlError } from "../sql-error.ts";
 import { guardStatement, isReading } from "../statement-guard.ts";
 import { type AgentStore, checkTxEnd, type TxListener } from "../storage.ts";
 import { hasTables, rowBlobs } from "./object-rows.ts";
+import { lateTablesAfter, newestTables, plainSql } from "./object-schema.ts";
 import type { ObjectStorage } from "./platform.ts";
 
 /** Statements that were judged; agents use a few dozen. */
@@ -17,8 +18,8 @@ const judged = new Map<string, boolean>();
  * An agent's rows in its object's own SQLite. The platform holds back whatever leaves the object until the writes before it are
  * confirmed, at both levels; so the gate here waits for one thing alone, that the parent lists a child which stores its first row.
  *
- * An address that was only looked at stores nothing: until the first write, each statement runs in a transaction that makes the
- * tables and is undone.
+ * An address that was only looked at stores nothing: until the first write, the framework's tables are there for reads alone, as
+ * late tables are.
  */
 export class ObjectStore implements AgentStore {
   readonly blobs: Blobs;
@@ -27,7 +28,10 @@ export class ObjectStore implements AgentStore {
   readonly #listener: TxListener;
   readonly #onWrite: () => void;
   #blank: boolean;
-  #current = false;
+  /** Tables of the framework that are not there; undefined: nobody has asked. */
+  #absent: Set<string> | undefined;
+  /** How to do without them, by query. */
+  readonly #ways = new Map<string, Detour | undefined>();
   #depth = 0;
   /** The transaction under way has written. */
   #dirty = false;
@@ -44,7 +48,7 @@ export class ObjectStore implements AgentStore {
     this.#listener = listener;
     this.#onWrite = onWrite;
     this.#blank = !hasTables(storage);
-    this.blobs = rowBlobs(storage, () => this.#tx(() => this.#change()));
+    this.blobs = rowBlobs(storage, () => this.#whole(() => this.#change()));
   }
 
   get blank(): boolean {
@@ -68,10 +72,14 @@ export class ObjectStore implements AgentStore {
   }
 
   sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[] {
-    const reads = readsOnly(query);
-    const refusal = reads ? undefined : this.#listener.refusal();
+    if (readsOnly(query)) return this.#run<T>(query, args, this.#way(query));
+    const refusal = this.#listener.refusal();
     if (refusal !== undefined) throw refusal;
-    return this.#depth > 0 ? this.#run<T>(query, args, reads) : this.#tx(() => this.#run<T>(query, args, reads));
+    const way = this.#way(query);
+    if (way !== undefined && "nothing" in way) return [];
+    // Tables are made in the same commit as the first row.
+    if (this.#blank || (way !== undefined && "make" in way)) return this.#whole(() => this.#write<T>(query, args));
+    return this.#write<T>(query, args);
   }
 
   tx<T>(work: () => T, _level?: WriteLevel): T {
@@ -80,7 +88,7 @@ export class ObjectStore implements AgentStore {
     this.#depth++;
     let result: T;
     try {
-      result = this.#tx(() => {
+      result = this.#undoable(() => {
         const value = work();
         checkTxEnd(value, this.#label, this.#released);
         if (isOutermost && this.#dirty) this.#announce();
@@ -111,57 +119,86 @@ export class ObjectStore implements AgentStore {
     return Promise.resolve();
   }
 
-  #run<T>(query: string, args: readonly SqlValue[], reads: boolean): T[] {
+  #write<T>(query: string, args: readonly SqlValue[]): T[] {
+    if (this.#blank) this.#begin();
+    let way = this.#way(query);
+    if (way !== undefined && "make" in way) {
+      for (const name of way.make) makeLateTable(plainSql(this.#storage), newestTables(this.#storage), name);
+      this.#forgetTables();
+      way = this.#way(query);
+    }
+    const rows = this.#run<T>(query, args, way);
+    this.#change();
+    return rows;
+  }
+
+  #run<T>(query: string, args: readonly SqlValue[], way: Detour | undefined): T[] {
+    if (way !== undefined && "nothing" in way) return [];
     let rows: Record<string, unknown>[];
     try {
-      rows = this.#storage.sql.exec(query, ...args).toArray();
+      rows = this.#storage.sql.exec(way !== undefined && "query" in way ? way.query : query, ...args).toArray();
     } catch (thrown) {
       throw toSqlError(thrown, this.#label);
     }
     for (const row of rows) {
       for (const name in row) if (row[name] instanceof ArrayBuffer) row[name] = new Uint8Array(row[name]);
     }
-    if (!reads) this.#change();
     return rows as T[];
   }
 
-  /** Runs `work` where the tables are there and of today. What only read leaves no trace. */
-  #tx<T>(work: () => T): T {
-    const storage = this.#storage;
-    if (this.#current) return this.#depth > 0 ? storage.transactionSync(work) : work();
-    const wasBlank = this.#blank;
-    let result: { readonly value: T } | undefined;
-    try {
-      storage.transactionSync(() => {
-        this.#migrate();
-        this.#current = true;
-        try {
-          result = { value: work() };
-        } finally {
-          this.#current = false;
-        }
-        if (wasBlank && this.#blank) throw new OnlyRead();
-      });
-    } catch (thrown) {
-      this.#blank = wasBlank;
-      if (thrown instanceof OnlyRead && result !== undefined) return result.value;
-      throw thrown;
+  /** How a query does without tables that are not there. */
+  #way(query: string): Detour | undefined {
+    if (!query.includes(RESERVED_PREFIX)) return undefined;
+    const absent = (this.#absent ??= this.#absentNow());
+    if (absent.size === 0) return undefined;
+    let way = this.#ways.get(query);
+    if (way === undefined && !this.#ways.has(query)) {
+      way = detour(query, newestTables(this.#storage), absent);
+      if (this.#ways.size >= MAX_JUDGED) this.#ways.clear();
+      this.#ways.set(query, way);
     }
-    this.#current = true;
-    if (result === undefined) throw new PerdureError("bad_state", `A transaction of ${this.#label} did not run.`);
-    return result.value;
+    return way;
   }
 
-  #migrate(): void {
-    const { sql } = this.#storage;
-    migrate({
-      sql: <R>(query: string, ...args: SqlValue[]) => sql.exec(query, ...args).toArray() as R[],
-      tx: (work) => this.#storage.transactionSync(work),
+  #absentNow(): Set<string> {
+    if (this.#blank) return new Set(newestTables(this.#storage).keys());
+    const db = plainSql(this.#storage);
+    db.tx(() => migrateLate(db, (steps) => lateTablesAfter(this.#storage, steps)));
+    return absentTables(db);
+  }
+
+  /** The first row is about to be stored. In a transaction: that of the row. */
+  #begin(): void {
+    makeTables(plainSql(this.#storage), newestTables(this.#storage));
+    this.#blank = false;
+    this.#forgetTables();
+  }
+
+  #forgetTables(): void {
+    this.#absent = undefined;
+    this.#ways.clear();
+  }
+
+  /** Runs `work` in a transaction in which there are tables. */
+  #whole<T>(work: () => T): T {
+    return this.#undoable(() => {
+      if (this.#blank) this.#begin();
+      return work();
     });
   }
 
+  #undoable<T>(work: () => T): T {
+    try {
+      return this.#storage.transactionSync(work);
+    } catch (thrown) {
+      // Tables that were made are gone again.
+      this.#blank = !hasTables(this.#storage);
+      this.#forgetTables();
+      throw thrown;
+    }
+  }
+
   #change(): void {
-    this.#blank = false;
     if (this.#depth > 0) this.#dirty = true;
     else this.#announce();
   }
@@ -175,9 +212,6 @@ export class ObjectStore implements AgentStore {
     this.#onWrite();
   }
 }
-
-/** Undoes a transaction that was only needed to look. */
-class OnlyRead extends Error {}
 
 /** @throws PerdureError `sql_refused` */
 function readsOnly(query: string): boolean {

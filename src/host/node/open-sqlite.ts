@@ -1,9 +1,9 @@
 import Database from "better-sqlite3";
 import {
   dropUnusedTables,
-  type LateTables,
   migrateLate,
   readLateTables,
+  type SchemaTables,
   tablesWithoutRows,
 } from "../../store/late-tables.ts";
 import { migrate } from "../../store/migrations.ts";
@@ -29,7 +29,7 @@ const WAL_VERSION = 2;
 /** Of new databases. A commit writes whole pages, and rows are small: see docs/storage.md for what other sizes cost. */
 export const PAGE_BYTES = 1024;
 
-let made: { readonly empty: Buffer; readonly late: LateTables; readonly rowless: readonly string[] } | undefined;
+let made: { readonly empty: Buffer; readonly late: SchemaTables; readonly rowless: readonly string[] } | undefined;
 
 /** A database with the framework's tables and no rows, as bytes, and how the late ones are made. Once: it takes some milliseconds. */
 function makeEmpty() {
@@ -49,7 +49,7 @@ function makeEmpty() {
 }
 
 /** How the tables are made that agents have from their first row on. */
-export function lateTables(): LateTables {
+export function lateTables(): SchemaTables {
   return makeEmpty().late;
 }
 
@@ -60,12 +60,15 @@ export function rowlessTables(): readonly string[] {
 
 /** Brings a database of an agent to the newest schema. @throws PerdureError `database_newer` */
 export function migrateAgent(db: Database.Database): void {
-  let scratch: Database.Database | undefined;
-  try {
-    migrateLate(plainSql(db), () => plainSql((scratch = openSqlite(":memory:"))));
-  } finally {
-    scratch?.close();
-  }
+  migrateLate(plainSql(db), (steps) => {
+    const scratch = openSqlite(":memory:");
+    try {
+      migrate(plainSql(scratch), steps);
+      return readLateTables(plainSql(scratch));
+    } finally {
+      scratch.close();
+    }
+  });
 }
 
 /** A database in memory with the framework's tables and no rows. */
