@@ -6,8 +6,9 @@ import { listChildren } from "../store/child.ts";
 import { messagesUp } from "../store/message.ts";
 import { currentSession, listSessionLines, readOwnerLine } from "../store/session.ts";
 import { openQuestions } from "../store/tool-call.ts";
-import { newestTurns, openTurns, type TurnLine } from "../store/turn.ts";
+import { newestTurns, openTurns } from "../store/turn.ts";
 import { readUsageTotal } from "../store/usage-total.ts";
+import { listTurns } from "./turn-report.ts";
 
 /** How many sessions and turns the report of one agent shows. */
 const SHOWN_SESSIONS = 20;
@@ -72,13 +73,9 @@ export function describeAgent(rows: Sql, id: string, awake: boolean): object {
     sessions: listSessionLines(rows, SHOWN_SESSIONS).map(({ id: session, name, parent, subject, updatedAt }) => ({
       ...{ id: session, name, parent, subject, current: session === now, updatedAt },
     })),
-    turns: newestTurns(rows, SHOWN_TURNS).map(describeTurn),
+    turns: listTurns(rows, SHOWN_TURNS),
     pending: questionsIn(rows, id),
   };
-}
-
-function describeTurn({ id, status, trigger, session, attempts, error, createdAt, startedAt, settledAt }: TurnLine) {
-  return { id, status, trigger, session, attempts, error, createdAt, startedAt, settledAt };
 }
 
 /** The last messages of a session, oldest first. Undefined: there is no such session. */

@@ -7,6 +7,7 @@ import { groupUsage, type UsageGroup } from "../store/usage.ts";
 import { agentId, parseAgentId } from "../wire/agent-path.ts";
 import { describeAgent, questionsIn, readMessages, summarise } from "./agent-report.ts";
 import type { AdminHouse, RunningHouse } from "./house.ts";
+import { describeRequest, describeTurnWhole, listTurns, lookForRequest } from "./turn-report.ts";
 
 /*
  * What operators can ask for, under `/_perdure/v1/`. Lists come in pages: `next`, where there is one, is the `after` of the
@@ -16,6 +17,7 @@ import type { AdminHouse, RunningHouse } from "./house.ts";
 /** The most agents that one page looks at. */
 const PAGE_AGENTS = 200;
 const PAGE_MESSAGES = 100;
+const PAGE_TURNS = 50;
 const SHOWN_AUDIT = 100;
 const MAX_BODY_BYTES = 1024 * 1024;
 
@@ -81,6 +83,40 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
       if (messages === undefined)
         throw new PerdureError("not_found", `There is no session ${JSON.stringify(session)}.`);
       return { messages };
+    },
+  },
+  {
+    method: "GET",
+    shape: "agents/{id}/turns",
+    act: "admin.turns",
+    answer: ({ house, params, query }) => {
+      const limit = countIn(query, "limit", PAGE_TURNS);
+      return { items: house.look(known(house, params), (rows) => listTurns(rows, limit)) };
+    },
+  },
+  {
+    method: "GET",
+    shape: "agents/{id}/turns/{turn}",
+    act: "admin.turns",
+    answer: ({ house, params }) =>
+      house.look(known(house, params), (rows) => describeTurnWhole(rows, params.turn ?? "")),
+  },
+  {
+    method: "GET",
+    shape: "agents/{id}/calls/{call}/request",
+    act: "admin.request",
+    answer: ({ house, params }) =>
+      describeRequest(house.look(known(house, params), (rows) => lookForRequest(rows, params.call ?? ""))),
+  },
+  {
+    method: "GET",
+    shape: "agents/{id}/calls/{call}/request/now",
+    act: "admin.code",
+    answer: async ({ house, params }) => {
+      const id = known(house, params);
+      const found = house.look(id, (rows) => lookForRequest(rows, params.call ?? ""));
+      const now = await running(house).call(parseAgentId(id), "nextRequest", [found.row.session]);
+      return describeRequest(found, now as { instructions: unknown; tools: unknown });
     },
   },
   {

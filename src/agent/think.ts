@@ -1,3 +1,4 @@
+import { nextRequest } from "../turn/step/prepare.ts";
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
@@ -234,6 +235,16 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   /** The model calls, newest first. Those of agents below have the purpose `agent-tool`. */
   listUsage(filter: Parameters<Ledger["list"]>[0] = {}): LedgerEntry[] {
     return this[parts].think.ledger.list(filter);
+  }
+
+  /**
+   * What a model would be sent now besides the conversation: the instructions, and the tools by their names. Without what a client
+   * or `beforeTurn` would add. @throws what `getSystemPrompt`, `getTools` and the like throw
+   */
+  async nextRequest(session = this.session.id): Promise<{ instructions: string; tools: Record<string, unknown> }> {
+    const think = this[parts].think;
+    const { instructions, tools } = await nextRequest(think, session);
+    return { instructions, tools: await think.requests.toolsOf(tools) };
   }
 
   // Scheduled tasks

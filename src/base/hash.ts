@@ -6,6 +6,15 @@ export async function sha256(data: Uint8Array | string): Promise<string> {
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** The SHA-256 of a text in UTF-8, in 43 characters that may stand in an address. */
+export async function sha256Base64(text: string): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+  return btoa(String.fromCharCode(...hash))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace("=", "");
+}
+
 const PRIME = 0x01000193;
 
 /** A synchronous fingerprint of a text, unlike {@link sha256}. No proof against somebody who wants two texts to be alike. */

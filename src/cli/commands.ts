@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import { PerdureError, type PerdureErrorCode } from "../base/error.ts";
 import { isRecord } from "../base/json.ts";
+import { diffRequests, type RequestParts } from "../model/request-diff.ts";
 import { listPages, readPage } from "./docs.ts";
 import { cut, dim, harmless, terminalWidth, toFields, toTable } from "./table.ts";
 import { type Target, Unreached } from "./target.ts";
@@ -59,6 +60,11 @@ export const COMMANDS: readonly Command[] = [
       const said = Array.isArray(messages) ? (messages as Item[]) : [];
       print(call, said, (items) => items.map(toWords).join("\n\n"), "Nothing was said yet.");
     },
+  },
+  {
+    ...{ name: "request", operands: ["<agent>", "<turn>", "[step]"], options: ["diff", "now"] },
+    what: "what a model was sent, and whether that is proved; --diff: to the call before; --now: to the code of now",
+    run: request,
   },
   {
     ...{ name: "tail", operands: ["[agent]"], options: [], what: "events as they happen, until Ctrl-C" },
@@ -242,6 +248,63 @@ async function tail(call: Call): Promise<void> {
   } finally {
     process.off("SIGINT", end).off("SIGTERM", end);
   }
+}
+
+/** The call of a step, by the last of its tries. @throws PerdureError `not_found` */
+async function callOf(call: Call): Promise<string> {
+  const [, turn = "", step] = call.operands;
+  const found = await one(call, "GET", `${agent(call)}/turns/${encodeURIComponent(turn)}`);
+  const calls = (found["calls"] as Item[]).filter(({ purpose }) => purpose === "turn");
+  const wanted = step === undefined ? calls.at(-1) : calls.findLast((item) => String(item["step"] as number) === step);
+  if (wanted !== undefined) return wanted["id"] as string;
+  const steps = [...new Set(calls.map((item) => item["step"]))].join(", ");
+  throw new PerdureError(
+    "not_found",
+    `The turn ${turn} has no such step. ${steps === "" ? "It has called no model." : `It has the steps ${steps}.`}`,
+  );
+}
+
+async function request(call: Call): Promise<void> {
+  const place = (id: string) => `${agent(call)}/calls/${encodeURIComponent(id)}/request`;
+  const id = await callOf(call);
+  const shown = await one(call, "GET", `${place(id)}${call.values["now"] === true ? "/now" : ""}`);
+  if (call.values["diff"] !== true) return print(call, [shown], requestPage);
+  if (typeof shown["before"] !== "string") throw new NotHeld("It is the first call of its session.");
+  const before = await one(call, "GET", place(shown["before"]));
+  const diff = diffRequests(before as unknown as RequestParts, shown as unknown as RequestParts);
+  print(call, [{ call: id, before: shown["before"], ...diff }], diffPage);
+}
+
+function requestPage([item = {}]: readonly Item[]): string {
+  const { model, step, attempt, status, startedAt, proof, changed, cap, settings, instructions, tools, messages } =
+    item;
+  const facts = { call: item["call"], model, step, attempt, status, startedAt, proof, changed };
+  const section = (name: string, value: unknown) =>
+    `\n\n${styleText("bold", name, { stream: process.stdout })}\n${harmless(toText(value))}`;
+  const said = (messages as Item[]).map((message) => section(String(message["role"] as string), message["content"]));
+  return (
+    toFields({ ...facts, ...(cap !== null && { "longest answer": cap }) }) +
+    (instructions === null ? "" : section("instructions", instructions)) +
+    Object.entries(tools as Item)
+      .map(([name, tool]) => section(`tool ${name}`, tool))
+      .join("") +
+    (Object.keys(settings as Item).length === 0 ? "" : section("settings", settings)) +
+    said.join("")
+  );
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
+}
+
+function diffPage([item = {}]: readonly Item[]): string {
+  const { before, common, removed, added } = item;
+  const head = toFields({ before, "same messages": common, removed, added, "cache holds": item["extends"] });
+  const lines = (item["differences"] as Item[]).map(
+    ({ path, before: was, after: is }) =>
+      `\n\n${String(path as string)}\n- ${cut(harmless(toText(was ?? null)), terminalWidth())}\n+ ${cut(harmless(toText(is ?? null)), terminalWidth())}`,
+  );
+  return head + lines.join("");
 }
 
 const DATA = "data: ";

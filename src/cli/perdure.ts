@@ -20,6 +20,8 @@ const OPTIONS = {
   as: { type: "string" },
   json: { type: "boolean" },
   yes: { type: "boolean" },
+  diff: { type: "boolean" },
+  now: { type: "boolean" },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean" },
   by: { type: "string" },

@@ -14,6 +14,7 @@ type Failed = (error: unknown) => void;
 export class ModelMessages {
   readonly #known = new WeakMap<UIMessage, ModelMessage[]>();
   readonly #sources = new WeakMap<ModelMessage, UIMessage>();
+  readonly #sizes = new WeakMap<UIMessage, number>();
   readonly #failed: Failed;
 
   /** @param failed hears of outputs that their own tool could not show to a model. Must not throw. */
@@ -35,7 +36,7 @@ export class ModelMessages {
         whole = false;
         this.#failed(thrown);
       });
-      for (const one of converted) this.#sources.set(one, message);
+      this.#made(message, converted);
       if (whole) this.#known.set(message, converted);
       else makeshift.set(message, converted);
     };
@@ -52,8 +53,18 @@ export class ModelMessages {
   /** One that will be another the next time: it is not remembered. */
   async once(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
     const converted = await toModelMessages(message, tools, this.#failed);
-    for (const one of converted) this.#sources.set(one, message);
+    this.#made(message, converted);
     return converted;
+  }
+
+  /** How many messages for the model were made from one. */
+  sizeOf(message: UIMessage): number | undefined {
+    return this.#sizes.get(message);
+  }
+
+  #made(message: UIMessage, converted: readonly ModelMessage[]): void {
+    this.#sizes.set(message, converted.length);
+    for (const one of converted) this.#sources.set(one, message);
   }
 }
 

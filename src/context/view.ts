@@ -285,7 +285,22 @@ function summaryMessage(row: CompactionRow): UIMessage {
   const text = `[Note of the system, not of the user. ${what}]\n\n${summary ?? ""}${state}\n\n[End of the note. The conversation goes on from here. Do not mention the note, and begin nothing that the user did not ask for.]`;
   const message: UIMessage = { id: `${SUMMARY_ID}${row.id}`, role: "user", parts: [{ type: "text", text }] };
   summaries.set(row, message);
+  otherwise.set(message, "parts");
   return message;
+}
+
+/** Messages that are shown otherwise than they are stored: only their outputs, or more. */
+const otherwise = new WeakMap<UIMessage, "outputs" | "parts">([[BEGINNING, "parts"]]);
+
+/** Whether a message of {@link project} is the stored one, or differs in outputs alone; undefined: in more. */
+export function isShownAsStored(message: UIMessage): "stored" | "outputs" | undefined {
+  const how = otherwise.get(message);
+  return how === "parts" ? undefined : (how ?? "stored");
+}
+
+/** A message was made from {@link shownParts} that differ from the stored ones. */
+export function noteOtherOutputs(message: UIMessage): void {
+  otherwise.set(message, "outputs");
 }
 
 const pinnedMessages = new WeakMap<UIMessage, UIMessage>();
@@ -296,6 +311,7 @@ function shownWhole({ message }: PathNode): UIMessage {
   if (known !== undefined) return known;
   const shown = { ...message, parts: message.parts.filter(({ type }) => type !== "reasoning") };
   pinnedMessages.set(message, shown);
+  otherwise.set(shown, "parts");
   return shown;
 }
 
@@ -313,6 +329,7 @@ export function shownFrom(node: ShownNode, view: ContextView): UIMessage | undef
   const rest = from === 0 ? message : { ...message, parts: message.parts.slice(from) };
   const shown = texts.size === 0 ? rest : withTexts(rest, texts);
   changedMessages.set(message, { key, message: shown });
+  otherwise.set(shown, from === 0 ? "outputs" : "parts");
   return shown;
 }
 

@@ -118,6 +118,10 @@ export const ADMIN_ACTS = {
   "admin.agent": "read",
   /** What was said. */
   "admin.messages": "read",
+  /** The turns of one, with their model calls and tool calls. */
+  "admin.turns": "read",
+  /** What a model was sent. */
+  "admin.request": "read",
   /** What agents report, as it happens. */
   "admin.events": "read",
   /** Calls that wait for a person. */
@@ -129,6 +133,8 @@ export const ADMIN_ACTS = {
   "admin.check": "read",
   /** Talks to an agent. The agent's own `authorize` is asked as well: what is said there is said in a person's name. */
   "admin.chat": "operate",
+  /** What a model would be sent now: this wakes the agent and runs its code. */
+  "admin.code": "operate",
   /** Says yes or no to a call that waits. */
   "admin.answer": "operate",
   /** Stops a turn for good. */

@@ -29,7 +29,9 @@ function call(id: string, more: Partial<NewCall> = {}): NewCall {
 
 test("a call is booked at its worst, then settled at what it used", async () => {
   const { ledger, clock } = await open();
-  expect(ledger.reserve(call("a", { requestDigest: "d" }))).toEqual({ ok: true, id: "a", tokens: 100, cost: 0.00014 });
+  expect(ledger.reserve(call("a", { requestDigest: "d" }))).toEqual({
+    ...{ ok: true, id: "a", seq: 1, tokens: 100, cost: 0.00014 },
+  });
   expect(ledger.totals({ turn: "turn-1" })).toMatchObject({
     calls: 1,
     tokens: 0,
@@ -216,7 +218,9 @@ test("a grant for the agent needs no key", async () => {
 
 test("a model without a price is never free: a budget in dollars refuses it", async () => {
   const { ledger, settings } = await open({ session: { maxTokens: 1000 } });
-  expect(ledger.reserve(call("a", { model: "p/new" }))).toEqual({ ok: true, id: "a", tokens: 100, cost: null });
+  expect(ledger.reserve(call("a", { model: "p/new" }))).toEqual({
+    ...{ ok: true, id: "a", seq: 1, tokens: 100, cost: null },
+  });
   ledger.settle("a", { outcome: "ok", usage });
   expect(ledger.list()).toMatchObject([{ cost: null, reservedCost: null, unpriced: true, tokens: 80 }]);
   expect(ledger.totals("agent")).toMatchObject({ calls: 1, unpriced: 1, cost: 0, tokens: 80 });

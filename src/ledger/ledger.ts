@@ -2,6 +2,7 @@ import { PerdureError } from "../base/error.ts";
 import type { AgentEvents, CallFacts } from "../base/event.ts";
 import type { AgentHost } from "../port.ts";
 import { addBudgetGrant, deleteBudgetGrant, readBudgetGrant } from "../store/budget-grant.ts";
+import { deleteLostFrames, deleteMessageFrames, type SentFacts } from "../store/frame.ts";
 import {
   addUsageTotal,
   deleteUsageTotal,
@@ -67,6 +68,8 @@ export interface NewCall {
   readonly estimate: { readonly input: number; readonly output: number };
   /** Names the bytes of the request. */
   readonly requestDigest?: string | undefined;
+  /** What is stored of the request; its digest counts. */
+  readonly sent?: SentFacts | undefined;
   /** What the caller knows that the model costs. Counts where the price table has no price. */
   readonly price?: Price | undefined;
 }
@@ -75,6 +78,8 @@ export interface NewCall {
 interface Reserved {
   readonly ok: true;
   readonly id: string;
+  /** Its number. */
+  readonly seq: number;
   readonly tokens: number;
   /** US dollars; null when the model has no known price. */
   readonly cost: number | null;
@@ -155,9 +160,9 @@ export class Ledger {
       const without = states.map((state) => ({ ...state, used: state.charged }));
       return { ok: false, ...verdict, waits: checkBudget(most, without) === "ok" };
     }
-    this.#host.tx(() => {
+    const seq = this.#host.tx(() => {
       const keys = { turnId: call.turn?.id ?? null, session };
-      insertUsage(this.#host, {
+      const booked = insertUsage(this.#host, {
         ...keys,
         id: call.id,
         turnSeq: call.turn?.seq ?? null,
@@ -170,6 +175,7 @@ export class Ledger {
         reservedCost: cost,
         price: price === undefined ? null : JSON.stringify(price),
         requestDigest: call.requestDigest ?? null,
+        ...call.sent,
         startedAt: this.#host.clock.now(),
       });
       this.#add(keys, {
@@ -181,8 +187,9 @@ export class Ledger {
       });
       const usd = cost === null ? null : toDollars(cost);
       this.#tell("call:reserved", { ...factsOf({ ...call, ...keys }), tokens: input + output, usd });
+      return booked;
     });
-    return { ok: true, id: call.id, tokens: input + output, cost: cost === null ? null : toDollars(cost) };
+    return { ok: true, id: call.id, seq, tokens: input + output, cost: cost === null ? null : toDollars(cost) };
   }
 
   /** When a call that is under way now has ended, and there may be room for one that {@link OverBudget.waits}. */
@@ -304,6 +311,8 @@ export class Ledger {
       for (const turn of turnsWithUsage(this.#host, session)) this.#forget("turn", turn);
       this.#forget("session", session);
       deleteUsageOf(this.#host, session);
+      deleteMessageFrames(this.#host, [session]);
+      deleteLostFrames(this.#host);
     });
   }
 

@@ -9,6 +9,7 @@ import type { Ledger, NewCall, OverBudget } from "../ledger/ledger.ts";
 import type { OverBudgetAbove, Payers, ReservedAbove } from "../ledger/ledger.ts";
 import { readUsage } from "../ledger/token-usage.ts";
 import { describeProviderError, wasRefused } from "./provider-error.ts";
+import type { SentFacts } from "../store/frame.ts";
 import type { ChatErrorClassification } from "../store/usage.ts";
 import { retryAfterMs } from "./provider-error.ts";
 
@@ -64,8 +65,10 @@ export interface ModelRequest {
   /** The most that it can use, in tokens. Asked again after those above were: it may have grown. */
   input(): number;
   readonly output: number;
-  /** In the transaction that reserves it. */
-  reserved?(id: string): void;
+  /** What is stored of it, as it would be sent now. @param bounded as in {@link ModelRequest.begin} */
+  sent?(bounded: boolean): SentFacts | undefined;
+  /** In the transaction that reserves it. @param seq its number in the ledger */
+  reserved?(id: string, seq: number): void;
   /** It is reserved: who sends and reads it. @param bounded a budget counts on `output`: the answer must not be longer. */
   begin(id: string, bounded: boolean): ModelReader | Promise<ModelReader>;
 }
@@ -188,8 +191,9 @@ async function reserve(
       // What was said while they were asked is not in what they agreed to.
       if (request.input() > estimate.input) continue;
       const book = () => {
-        const found = ledger.reserve(booked);
-        if (found.ok) request.reserved?.(id);
+        const sent = request.sent?.(ledger.limited || above.limited);
+        const found = ledger.reserve({ ...booked, sent });
+        if (found.ok) request.reserved?.(id, found.seq);
         return found;
       };
       const verdict = call.commit?.(book) ?? host.tx(book, "commit");

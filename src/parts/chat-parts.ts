@@ -309,6 +309,7 @@ async function eraseData(around: EraseSurroundings, scope: EraseScope): Promise<
         chat.transcripts.forget(one);
       }
       chat.transcripts.reload();
+      for (const part of chat.facts) part.erased?.();
       for (const one of sessions) {
         chat.output.cleared(one, undefined);
         around.room.live.sessions({ kind: "deleted", session: one });

@@ -1,3 +1,5 @@
+import { deleteMessageFrames } from "../store/frame.ts";
+import { RequestBook } from "../model/request-book.ts";
 import { ModelMessages } from "../context/model-messages.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import type { Payers } from "../ledger/ledger.ts";
@@ -70,6 +72,7 @@ export class ThinkParts implements StepParts, TurnFacts {
   #loadFile: LoadFile | undefined;
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
+  #requests: RequestBook | undefined;
   #actionLedger: ActionLedger | undefined;
   #search: SessionSearch | undefined;
 
@@ -129,6 +132,10 @@ export class ThinkParts implements StepParts, TurnFacts {
 
   get book(): CallBook {
     return (this.#book ??= new CallBook(this.host));
+  }
+
+  get requests(): RequestBook {
+    return (this.#requests ??= new RequestBook(this.host, this.messages));
   }
 
   get search(): SessionSearch {
@@ -216,8 +223,14 @@ export class ThinkParts implements StepParts, TurnFacts {
     this.points.settled(message);
   }
 
+  erased(): void {
+    this.requests.forget();
+  }
+
   /** Calls whose end nobody will write down were cut. */
   cleared(session: string, turns: readonly TurnRow[]): void {
+    deleteMessageFrames(this.host, [session]);
+    this.requests.forget();
     this.window.background.stop(session);
     this.background.dropSession(session);
     for (const { seq } of turns) this.ledger.closeTurn(seq, (call) => isToldLater(this.host, call));

@@ -104,6 +104,10 @@ export class ThinkContext implements ContextWindow {
     return this.#bound.of(messages, outputBound(this.limits(model), policy), sourceOf);
   }
 
+  original(message: ModelMessage): ModelMessage {
+    return this.#bound.originalOf(message);
+  }
+
   async summariser(): Promise<LanguageModel | undefined> {
     return this.#parts.policy.getCompactionModel();
   }

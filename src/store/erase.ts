@@ -3,6 +3,7 @@ import { deleteLostToolSteps } from "./tool-step.ts";
 import { deleteActionsOf } from "./action.ts";
 import { deleteCell } from "./cell.ts";
 import { boundKey, eraseDeliveries } from "./delivery.ts";
+import { deleteLostFrames, deleteMessageFrames } from "./frame.ts";
 import { KEPT_BY_OTHERS } from "./message.ts";
 
 /*
@@ -79,6 +80,8 @@ export function forgetWhoAsked(db: Sql, seq: number): void {
 /** Which rows of other tables belong to what is erased. */
 interface ErasedKeys {
   readonly sessions: readonly string[];
+  /** Messages of other sessions. */
+  readonly single: readonly number[];
   readonly messageIds: readonly string[];
   readonly toolCallIds: readonly string[];
 }
@@ -159,6 +162,9 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
   );
   db.sql(`DELETE FROM perdure_stream WHERE turn ${inList}`, streams);
   const usage = db.sql(`DELETE FROM perdure_usage WHERE session ${inList} RETURNING seq`, sessions);
+  // What was said in one session and is erased may have been shown in another.
+  deleteMessageFrames(db, keys.single.length > 0 ? undefined : keys.sessions);
+  deleteLostFrames(db);
   db.sql(`DELETE FROM perdure_usage_total WHERE scope = 'turn' AND key ${inList}`, turnIds);
   const turns = db.sql(`DELETE FROM perdure_turn WHERE session ${inList} RETURNING seq`, sessions);
   // What stays of turns that answered erased messages does not say whose they were.

@@ -18,6 +18,7 @@ const LATE_TABLES: readonly string[] = [
   "perdure_fiber",
   "perdure_file",
   "perdure_file_body",
+  "perdure_frame",
   "perdure_inbound",
   "perdure_messenger_state",
   "perdure_queue",

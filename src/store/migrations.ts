@@ -13,6 +13,7 @@ import { deliveryFileSchema, deliverySchema } from "./delivery.ts";
 import { fiberCauseSchema, fiberSchema } from "./fiber.ts";
 import { fileBodySchema } from "./file-body.ts";
 import { fileSchema } from "./file.ts";
+import { callRequestSchema, frameSchema } from "./frame.ts";
 import { inboundSchema } from "./inbound.ts";
 import { messengerStateSchema } from "./messenger-state.ts";
 import { messageIdentitySchema, messageSchema, messageTreeSchema } from "./message.ts";
@@ -94,6 +95,7 @@ export const migrations: readonly Migration[] = [
   { id: 21, statements: deliveryFileSchema },
   // From here on tables may be missing (`late-tables.ts`), which versions that know fewer steps could not read.
   { id: 22, statements: approvalGoneSchema },
+  { id: 23, statements: [...frameSchema, ...callRequestSchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -164,6 +164,11 @@ export function toolCallsOf(db: Sql, messageId: string): ToolCallRow[] {
   return calls.select(db, "WHERE message_id = ? ORDER BY seq", messageId);
 }
 
+/** The calls of a turn, in the order in which they came. Of a turn that went on with another, only those that it ran. */
+export function callsOfTurn(db: Sql, turnId: string): ToolCallRow[] {
+  return calls.select(db, "WHERE turn_id = ? ORDER BY seq", turnId);
+}
+
 /** The calls of this id of which a person was asked, newest first: some providers number calls anew in each answer. */
 export function questionsOf(db: Sql, toolCallId: string): ToolCallRow[] {
   return calls.select(db, "WHERE tool_call_id = ? AND asked_at IS NOT NULL ORDER BY seq DESC", toolCallId);

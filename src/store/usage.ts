@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import type { SentFacts } from "./frame.ts";
 import { tableOf } from "./table.ts";
 
 /**
@@ -121,9 +122,10 @@ const usage = tableOf<UsageRow>()(
   "settledAt",
 );
 
-/** @throws PerdureError `sql_failed` when the id is taken. */
-export function insertUsage(db: Sql, call: NewUsage): void {
-  usage.insert(db, { ...call, status: "open" });
+/** @returns its number @throws PerdureError `sql_failed` when the id is taken. */
+export function insertUsage(db: Sql, call: NewUsage & Partial<SentFacts>): number {
+  const [row] = usage.insert<{ seq: number }>(db, { ...call, status: "open" }, "RETURNING seq");
+  return row?.seq ?? 0;
 }
 
 /** The call, if it is still under way. */

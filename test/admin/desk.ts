@@ -51,7 +51,14 @@ export interface Answered {
 /** Asks a host by its socket. */
 export function bySocket(dir: string, method: string, path: string, body?: object): Promise<Answered> {
   return send(
-    { socketPath: join(dir, "admin.sock"), method, path: `${V1}/${path}`, headers: { host: "localhost" } },
+    // A socket that is kept could be one of a host that has stopped.
+    {
+      agent: false,
+      socketPath: join(dir, "admin.sock"),
+      method,
+      path: `${V1}/${path}`,
+      headers: { host: "localhost" },
+    },
     body,
   );
 }

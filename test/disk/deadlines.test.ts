@@ -86,11 +86,14 @@ async function asked(clock: ManualClock, sessions: number): Promise<{ dir: strin
     db.exec(`INSERT INTO perdure_message (id, session, role, body, created_at) VALUES ('bad', 'lost', 'assistant', '{"call_0"', 0);
       ${approvalSchema.join(";")}; INSERT INTO perdure_approval SELECT 'call_0', min(expires_at) FROM perdure_tool_call;
       DELETE FROM perdure_tool_call; DELETE FROM perdure_migration WHERE id > ${BEFORE}`);
-    for (const { id, statements } of migrations)
-      for (const [, kind, name] of id <= BEFORE
-        ? []
-        : statements.join(";").matchAll(/CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)/g))
+    for (const { id, statements } of migrations) {
+      if (id <= BEFORE) continue;
+      const step = statements.join(";");
+      for (const [, kind, name] of step.matchAll(/CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)/g))
         db.exec(`DROP ${kind} IF EXISTS ${name}`);
+      for (const [, table, column] of step.matchAll(/ALTER TABLE (perdure_usage) ADD COLUMN (\w+)/g))
+        db.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`);
+    }
   });
   return { dir, ids };
 }

@@ -315,6 +315,7 @@ test("a question that nobody answered may become an ordinary sentence", async ()
   const client = await kit.connect();
   const ask = { name: "ask_user", description: "Ask.", parameters: { type: "object", properties: {} } };
   client.request("r1", [user("u1")], { clientTools: [ask] });
+  await client.done("r1");
   await kit.stable();
   expect((await kit.last())?.parts.at(-1)).toMatchObject({ type: "tool-ask_user", state: "input-available" });
   client.request("r2", [...(await kit.stored()), user("u2", "Oslo.")]);

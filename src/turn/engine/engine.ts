@@ -81,6 +81,8 @@ export interface TurnFacts {
   settled?(message: UIMessage, turn?: TurnRow): void;
   /** A conversation is forgotten. @param turns of it that run */
   cleared?(session: string, turns: readonly TurnRow[]): void;
+  /** Rows were erased. Must not throw. */
+  erased?(): void;
   /** Whether what a turn is for is still wanted by those above the agent, asked before each attempt. */
   wanted?(turn: TurnRow): Promise<boolean>;
 }

@@ -11,6 +11,8 @@ import { cutText } from "../../message/cut-value.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
 import { MAX_ERROR_BYTES } from "../../tool/bound-output.ts";
 import { CONTINUE_PROMPT } from "./continue-prompt.ts";
+import type { RequestToBook } from "../../model/request-book.ts";
+import { ownerIdOf } from "../../store/session.ts";
 import { readUsage } from "../../ledger/token-usage.ts";
 import { hasPartial, openStepAt, partialText } from "./answer.ts";
 import { type ModelEnd, type ModelPart, type ModelReader, named } from "../../model/call.ts";
@@ -62,11 +64,8 @@ export class StepCall implements ModelReader {
     const call = this.#call;
     const { asked, turn, telemetry } = run;
     const { config } = turn;
-    const { experimental_filterActiveTools, experimental_streamLanguageModelCall } = aiSdk();
-    const tools = experimental_filterActiveTools({
-      tools: turn.tools,
-      activeTools: (call.change.activeTools ?? config.activeTools) as never,
-    }) as ToolSet | undefined;
+    const { experimental_streamLanguageModelCall } = aiSdk();
+    const tools = toolsOf(run, call.change);
     const send = (messages: ModelMessage[], download: DownloadFunction) =>
       experimental_streamLanguageModelCall({
         ...callSettings(config),
@@ -75,7 +74,7 @@ export class StepCall implements ModelReader {
         download,
         allowSystemInMessages: true,
         ...optional("instructions", instructionsOf(run, call.change) || undefined),
-        ...(tools !== undefined && Object.keys(tools).length > 0 && { tools }),
+        ...(Object.keys(tools).length > 0 && { tools }),
         ...optional("toolChoice", call.change.toolChoice ?? config.toolChoice),
         ...optional("output", config.output),
         ...optional("headers", config.headers),
@@ -174,6 +173,34 @@ export function asSent(run: StepRun, messages: ModelMessage[]): ModelMessage[] {
   if (asked) return [...messages, { role: "user", content: CONTINUE_PROMPT }];
   if (text === "") return messages;
   return [...messages, { role: "assistant", content: text }, { role: "user", content: CONTINUE_PROMPT }];
+}
+
+/** What is sent with the messages of a request, as it is written down. */
+export function requestOf(run: StepRun, change: StepConfig, model: LanguageModel): Omit<RequestToBook, "messages"> {
+  const { active, parts, turn } = run;
+  const { config } = turn;
+  const { session } = active.row;
+  const settings = {
+    ...callSettings(config),
+    ...optional("maxOutputTokens", config.maxOutputTokens),
+    ...optional("toolChoice", change.toolChoice ?? config.toolChoice),
+    ...optional("providerOptions", change.providerOptions ?? config.providerOptions),
+    ...optional("output", config.output === undefined ? undefined : config.output.name),
+  };
+  return {
+    ...{ session, owner: ownerIdOf(parts.host, session), model, settings },
+    instructions: instructionsOf(run, change) || undefined,
+    tools: toolsOf(run, change),
+    answerId: active.builder.id,
+    from: (source) => run.beginsAt(source),
+    original: (message) => parts.window.original(message),
+  };
+}
+
+/** The tools that a step may use. */
+function toolsOf({ turn }: StepRun, change: StepConfig): ToolSet {
+  const activeTools = (change.activeTools ?? turn.config.activeTools) as never;
+  return (aiSdk().experimental_filterActiveTools({ tools: turn.tools, activeTools }) ?? {}) as ToolSet;
 }
 
 function instructionsOf({ turn }: StepRun, change: StepConfig) {

@@ -16,6 +16,7 @@ import type { Usage } from "../../ledger/token-usage.ts";
 import type { MediaRestore } from "../../media/media-restore.ts";
 import type { ContextBlocks } from "../../memory/context-blocks.ts";
 import type { UIMessage } from "../../message/types.ts";
+import type { RequestBook } from "../../model/request-book.ts";
 import { classifyProviderError } from "../../model/provider-error.ts";
 import type { AgentHost } from "../../port.ts";
 import type { SessionSearch } from "../../search/search.ts";
@@ -118,6 +119,8 @@ export interface ContextWindow {
   live(session: string): LiveState;
   /** Messages as a model (`provider/modelId`) is shown them: no output is too long for it. @throws PerdureError `bad_config` */
   bounded(model: string, messages: readonly ModelMessage[]): ModelMessage[];
+  /** The message that one of {@link ContextWindow.bounded} is shown in the place of. */
+  original(message: ModelMessage): ModelMessage;
   /** A request was answered. Must be quick, must not throw. */
   sent(request: SentRequest): void;
 }
@@ -138,6 +141,8 @@ export interface StepParts {
   readonly sessions: SessionManager;
   readonly ledger: Ledger;
   readonly book: CallBook;
+  /** Writes down what models are sent. */
+  readonly requests: RequestBook;
   readonly search: SessionSearch;
   /** Keeps conversations within the windows of models. */
   readonly window: ContextWindow;

@@ -17,7 +17,7 @@ import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
 import { callModel, type ModelRequest, named, nameOf, type TriedCall } from "../../model/call.ts";
-import { asSent, StepCall } from "./model-call.ts";
+import { asSent, requestOf, StepCall } from "./model-call.ts";
 import { askedTurn, classify, type StepParts } from "./parts.ts";
 import { prepareTurn } from "./prepare.ts";
 import { stepRecord } from "./record.ts";
@@ -240,12 +240,25 @@ class StepLoop {
     const steers = () => (this.#begun <= step ? waitingSteers(all, run.active) : []);
     // Only where it is limited need anybody know how large it may become.
     const sized = payers !== undefined || parts.ledger.limited;
+    // Asked of the answer under way too, which may take up more until it is sent.
+    const describe = (messages: ModelMessage[]) =>
+      parts.requests.describe(
+        { ...requestOf(run, change, chosen), messages: asSent(run, messages) },
+        sized ? [null, output] : [null],
+      );
+    let described = await describe(change.messages ?? [...fit.base, ...fit.own]);
+    if (run.signal.aborted) return undefined;
+    let booked = 0;
     let taken: readonly Steer[] = [];
     return {
       ...{ model: chosen, timeout, output: sized ? output : 0 },
       input: () => (sized ? this.#input(chosen, planned, steers()) : 0),
-      reserved: (callId) => {
+      // What is taken up is known in words, but not yet as the model reads it.
+      sent: (bounded) => (steers().length > 0 ? undefined : described.facts(bounded ? output : null)),
+      reserved: (callId, seq) => {
+        booked = seq;
         taken = steers();
+        if (taken.length === 0) described.store(seq);
         if (this.#begun <= step) {
           const receipt = { turnId: active.row.id, step, callId };
           for (const chunk of taken.length === 0 ? [] : takeSteers(all, active, receipt)) active.take({ chunk });
@@ -265,6 +278,10 @@ class StepLoop {
         this.#begun = Math.max(this.#begun, step + 1);
         const messages = change.messages ?? [...fit.base, ...(await run.own(chosen))];
         this.#sent = messages;
+        if (taken.length > 0) {
+          described = await describe(messages);
+          parts.requests.write(callId, booked, described, bounded ? output : null);
+        }
         const most = bounded ? output : maxOutputTokens;
         return new StepCall(run, { callId, step, model: chosen, messages, change, maxOutputTokens: most });
       },

@@ -14,7 +14,14 @@ import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
 import { rulesOf } from "./tool-rules.ts";
 import type { CompactionJob } from "../../context/compaction-job.ts";
 import type { OverflowPolicy } from "../../context/overflow.ts";
-import { shownParts, project, type ContextReader, type ContextView, type PathNode } from "../../context/view.ts";
+import {
+  noteOtherOutputs,
+  shownParts,
+  project,
+  type ContextReader,
+  type ContextView,
+  type PathNode,
+} from "../../context/view.ts";
 import { findSuperseded } from "../../context/superseded.ts";
 import {
   BACKGROUND_SHARE,
@@ -61,6 +68,8 @@ export class StepRun {
   /** Judges and runs its calls. */
   readonly runner: ToolRunner;
   #base: ModelMessage[] | undefined;
+  /** Of what this turn has added: where in the answer it begins. */
+  readonly #ownFrom = new WeakMap<UIMessage, number>();
 
   constructor(parts: StepParts, active: Turn, asked: AskedTurn, turn: PreparedTurn, options: ChatTurnOptions) {
     this.all = parts.chat;
@@ -128,7 +137,14 @@ export class StepRun {
     const parts = this.window.own();
     if (parts.length === 0) return [];
     const message = { id: this.active.builder.id, role: "assistant" as const, parts };
+    this.#ownFrom.set(message, this.window.ownFrom);
+    if (!this.window.ownIsStored) noteOtherOutputs(message);
     return this.#fitted(await this.parts.messages.once(message, this.turn.tools), model);
+  }
+
+  /** Where in the answer under way a message begins that was made from it. */
+  beginsAt(source: UIMessage): number {
+    return this.#ownFrom.get(source) ?? 0;
   }
 
   /** The conversation was made shorter: all that was sent before is sent anew. */
@@ -161,6 +177,8 @@ interface Anchor {
 /** Keeps the requests of one turn within the model's window: before each is sent, and by what the provider says and counts. */
 class StepWindow {
   readonly #run: StepRun;
+  /** Whether {@link StepWindow.own} gave what is stored, and no notes in the places of outputs. */
+  ownIsStored = true;
   #context: TurnContextView | undefined;
   #anchor: Anchor | undefined;
   /** Begins a summary in the background. */
@@ -181,7 +199,14 @@ class StepWindow {
     const { view, covered } = this.#read();
     const parts = ownParts(all, active.row.session, called).slice(covered);
     const node = view.nodes.find(({ message }) => message.id === active.builder.id);
-    return node === undefined ? parts : shownParts(node, parts, view);
+    const shown = node === undefined ? parts : shownParts(node, parts, view);
+    this.ownIsStored = shown === parts;
+    return shown;
+  }
+
+  /** Where in the answer that begins which {@link StepWindow.own} shows. */
+  get ownFrom(): number {
+    return this.#run.active.builder.inherited + this.#read().covered;
   }
 
   /**
