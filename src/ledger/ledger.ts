@@ -20,6 +20,7 @@ import {
   insertUsage,
   listUsage,
   openUsage,
+  openUsageBelow,
   readOpenUsage,
   settledUsageOfTurn,
   settleUsage,
@@ -246,12 +247,12 @@ export class Ledger {
 
   /** At the start of a life: charges open calls of earlier ones in full, unless others will tell their end. @returns how many */
   closeOpen(keep: (call: Pick<UsageRow, "id" | "purpose">) => boolean = () => false): number {
-    return this.#closeAll((row) => !keep(row));
+    return this.#closeAll(openUsage(this.#host).filter((row) => !keep(row)));
   }
 
-  /** Nobody will tell the end of these calls any more: open ones count as cut. @returns how many. */
-  closeCalls(is: (call: Pick<UsageRow, "id" | "turnId">) => boolean): number {
-    return this.#closeAll(is);
+  /** Nobody will tell the end of these calls any more, whose ids begin with `prefix`: open ones count as cut. @returns how many. */
+  closeCalls(prefix: string, is: (call: Pick<UsageRow, "id" | "turnId">) => boolean = () => true): number {
+    return this.#closeAll(openUsageBelow(this.#host, prefix).filter(is));
   }
 
   /** A turn has ended: its open calls were cut, except those that go on without it. */
@@ -307,7 +308,7 @@ export class Ledger {
   /** Erases the calls, sums and grants of a session and its turns. The agent's sums stay: deleting gives no new budget. */
   remove(session: string): void {
     this.#host.tx(() => {
-      this.#closeAll((row) => row.session === session);
+      this.#closeAll(openUsage(this.#host).filter((row) => row.session === session));
       for (const turn of turnsWithUsage(this.#host, session)) this.#forget("turn", turn);
       this.#forget("session", session);
       deleteUsageOf(this.#host, session);
@@ -316,9 +317,8 @@ export class Ledger {
     });
   }
 
-  #closeAll(is: (row: UsageRow) => boolean): number {
-    // Looked for first: an agent with nothing to close should write nothing.
-    const rows = openUsage(this.#host).filter(is);
+  /** @param rows looked for before: an agent with nothing to close should write nothing. */
+  #closeAll(rows: readonly UsageRow[]): number {
     if (rows.length === 0) return 0;
     return this.#host.tx(() => {
       for (const row of rows) this.#close(row, { outcome: "cut", usage: undefined });

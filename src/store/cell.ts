@@ -1,5 +1,5 @@
 import type { Sql } from "../port.ts";
-import { tableOf } from "./table.ts";
+import { behindPrefix, tableOf } from "./table.ts";
 
 /** `perdure_cell`: small named values (frozen prompts, memory blocks). One table: each table costs every agent a page. */
 export const cellSchema: readonly string[] = [
@@ -21,7 +21,7 @@ export function readCell(db: Sql, key: string): string | undefined {
 
 /** The cells whose names begin with `prefix`, in the order of their names. */
 export function listCells(db: Sql, prefix: string): CellRow[] {
-  return cells.select(db, "WHERE key >= ? AND key < ? ORDER BY key", prefix, after(prefix));
+  return cells.select(db, "WHERE key >= ? AND key < ? ORDER BY key", prefix, behindPrefix(prefix));
 }
 
 export function writeCell(db: Sql, key: string, value: string): void {
@@ -35,15 +35,10 @@ export function deleteCell(db: Sql, key: string): boolean {
 
 /** Deletes the cells whose names begin with `prefix`. @returns how many there were. */
 export function deleteCells(db: Sql, prefix: string): number {
-  return cells.deleted(db, "key >= ? AND key < ?", prefix, after(prefix));
+  return cells.deleted(db, "key >= ? AND key < ?", prefix, behindPrefix(prefix));
 }
 
 /** Deletes the cells whose names begin with `prefix` and come before `until`. */
 export function deleteCellsBefore(db: Sql, prefix: string, until: string): void {
   cells.delete(db, "key >= ? AND key < ?", prefix, until);
-}
-
-/** The first name behind all that begin with `prefix`. */
-function after(prefix: string): string {
-  return `${prefix}\u{10FFFF}`;
 }

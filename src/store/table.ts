@@ -122,3 +122,8 @@ export function tableOf<Row extends object>() {
       texts.flatMap((text) => text.split(" ")),
     );
 }
+
+/** The first name behind all that begin with `prefix`. */
+export function behindPrefix(prefix: string): string {
+  return `${prefix}\u{10FFFF}`;
+}

@@ -1,6 +1,6 @@
 import type { Sql } from "../port.ts";
 import type { SentFacts } from "./frame.ts";
-import { tableOf } from "./table.ts";
+import { behindPrefix, tableOf } from "./table.ts";
 
 /**
  * `perdure_usage`: one row per attempt to call a model, written before the call and settled once after it. Costs are whole
@@ -141,6 +141,11 @@ export function hasUsage(db: Sql, id: string): boolean {
 /** Calls that are under way, oldest first. */
 export function openUsage(db: Sql): UsageRow[] {
   return usage.select(db, "WHERE status = 'open' ORDER BY seq");
+}
+
+/** Calls that are under way and whose ids begin with `prefix`. Costs the same however many others are. */
+export function openUsageBelow(db: Sql, prefix: string): UsageRow[] {
+  return usage.select(db, "WHERE id >= ? AND id < ? AND status = 'open' ORDER BY id", prefix, behindPrefix(prefix));
 }
 
 /** The calls of a turn that came to their end, one per step, in order. */

@@ -68,9 +68,8 @@ export async function bookCall(books: Bookkeeper, runId: string, note: CallNote)
 export function closeCallsOf(books: Bookkeeper, run: AgentRunRow): void {
   const of = prefixOf(run.runId);
   // All below that was waited for is over too, whether each agent on the way heard of it or not.
-  const isBelow = ({ id, turnId }: CallOf) => turnId !== null && id.startsWith(of);
-  const closed = closeCalls(books, of, []) + (books.turns?.ledger?.closeCalls(isBelow) ?? 0);
-  if (closed === 0) return;
+  const isOver = (call: CallOf) => call.turnId !== null || isOwn(of, call);
+  if ((books.turns?.ledger?.closeCalls(of, isOver) ?? 0) === 0) return;
   books.host.afterTx((committed) => {
     // Who cannot be reached now closes them when it starts again, once the run that this agent works for is over.
     if (committed) void tell(books, run, { kind: "close", of, ended: [] }).catch(() => {});
@@ -124,14 +123,18 @@ async function tell({ host, turns }: Bookkeeper, run: AgentRunRow | undefined, n
   return above === undefined ? DONE : ((await host.call(path, "bookAgentToolCall", [above, note])) as Booked);
 }
 
-function closeCalls({ host, turns }: Bookkeeper, of: string, ended: readonly EndedCall[]): number {
+function closeCalls({ host, turns }: Bookkeeper, of: string, ended: readonly EndedCall[]): void {
   const ledger = turns?.ledger;
-  if (ledger === undefined) return 0;
-  const isOwn = ({ id }: CallOf) => id.startsWith(of) && !id.slice(of.length).includes(SEPARATOR);
-  return host.tx(() => {
+  if (ledger === undefined) return;
+  host.tx(() => {
     for (const { id, result } of ended) ledger.settle(of + id, result);
-    return ledger.closeCalls(isOwn);
+    ledger.closeCalls(of, (call) => isOwn(of, call));
   });
+}
+
+/** Whether the run itself made the call, and not one below it. */
+function isOwn(of: string, { id }: CallOf): boolean {
+  return !id.slice(of.length).includes(SEPARATOR);
 }
 
 function prefixOf(runId: string): string {
