@@ -33,6 +33,20 @@ test("in the background: a turn does not wait for it, and the next one has it", 
   expect(kit.summaries()).toHaveLength(1);
 });
 
+test("in the background: the conversation is looked through when the call of the turn has gone out", async () => {
+  const begun: unknown[][] = [];
+  const kit = await openSmall({
+    settings: { contextOverflow: { background: true } },
+    answer: async () => {
+      begun.push(await kit.compactions());
+      return "Yes.";
+    },
+  });
+  await fill(kit, 3);
+  expect(begun).toEqual([[], [], []]);
+  await expect.poll(() => kit.compactions()).toMatchObject([{ trigger: "background", status: "done" }]);
+});
+
 test("in the background: it counts as soon as it is there, before anybody asks again, and is paid for as used", async () => {
   const { open, opened } = gate();
   const kit = await openSmall({

@@ -382,7 +382,7 @@ class StepWindow {
   }
 
   async #ahead(model: LanguageModel, policy: OverflowPolicy): Promise<void> {
-    const { parts, active } = this.#run;
+    const { all, parts, active } = this.#run;
     const { window } = parts;
     const { session } = active.row;
     if (!window.background.isFree(session)) return;
@@ -395,9 +395,12 @@ class StepWindow {
     // The answer that is being written is not covered: it may be another one by then.
     const snapshot = { ...view, nodes: view.nodes.filter(({ message }) => message.id !== active.builder.id) };
     this.#starts = () =>
-      window.background.start(session, (signal) =>
-        window.compactor.prepare({ ...job, open: false, view: () => snapshot, whole: undefined, signal }),
-      );
+      window.background.start(session, async (signal) => {
+        // It looks through the whole conversation: the call of the turn goes out before that.
+        await all.host.breathe();
+        signal.throwIfAborted();
+        return window.compactor.prepare({ ...job, open: false, view: () => snapshot, whole: undefined, signal });
+      });
   }
 
   /** Lets a summary count that was made in the background. */
