@@ -140,6 +140,12 @@ export interface AgentHost extends Sql {
    * room for it. Absent on hosts whose platform keeps old states of a database by its own rules.
    */
   scrub?(): Promise<void>;
+  /**
+   * Has the host remember that something is deleted for good, so that no copy of the agent from before brings it back.
+   * @param scope `session:` or `subject:` and the SHA-256 of its name. Resolves when that is durable. Absent on hosts that make
+   * no copies.
+   */
+  erased?(scope: string): Promise<void>;
   /** Runs `work` when everything written so far may be shown: what a socket's `send` does, for other ways out. Must not throw. */
   show(work: () => void): void;
   /**

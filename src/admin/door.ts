@@ -3,7 +3,8 @@ import { sha256 } from "../base/hash.ts";
 import { type AdminRole, authorizeAdmin } from "../door/authorize.ts";
 import { ADMIN_PREFIX, type AdminHouse, OPERATOR_HEADER } from "./house.ts";
 import type { Mask } from "./mask.ts";
-import { ADMIN_ROUTES, type AdminAsked, type AdminRoute, AdminStream, readAdminBody } from "./routes.ts";
+import type { AdminAsked, AdminRoute } from "./asked.ts";
+import { ADMIN_ROUTES, AdminStream, readAdminBody } from "./routes.ts";
 
 const MAX_NAME_LENGTH = 80;
 
@@ -44,7 +45,10 @@ export async function answerOperator(
     const found = findAdminRoute(request.method, url.pathname);
     const refusal = authorizeAdmin(operator.role, found.route.act);
     if (refusal !== undefined) throw refusal;
-    const { query, body } = { query: url.searchParams, body: await readAdminBody(request) };
+    const { query, body } = {
+      query: url.searchParams,
+      body: found.route.isRaw === true ? {} : await readAdminBody(request),
+    };
     const who = nameIn(request);
     const asked: AdminAsked = { house, request, params: found.params, query, body, who };
     return await answer(asked, found.route, operator, mask);
@@ -75,8 +79,16 @@ async function answer(asked: AdminAsked, route: AdminRoute, { via }: Operator, m
     return Response.json(mask.json(value), { headers: PRIVATE });
   } catch (thrown) {
     settle(PerdureError.is(thrown) ? thrown.code : "failed");
+    if (route.isRaw === true) await readAway(asked.request);
     throw thrown;
   }
+}
+
+/** Reads what nobody wants any more: whoever is still sending would take the end of the connection for the answer. */
+async function readAway({ body, bodyUsed }: Request): Promise<void> {
+  if (body === null || bodyUsed || body.locked) return;
+  const reader = body.getReader();
+  while (!(await reader.read()).done);
 }
 
 const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };

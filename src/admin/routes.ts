@@ -1,11 +1,12 @@
 import { readUpTo } from "../base/bytes.ts";
 import { errorText, PerdureError } from "../base/error.ts";
 import { isRecord } from "../base/json.ts";
-import type { AdminAct } from "../door/authorize.ts";
 import { NANO_DOLLARS } from "../ledger/prices.ts";
 import { groupUsage, type UsageGroup } from "../store/usage.ts";
-import { agentId, parseAgentId } from "../wire/agent-path.ts";
+import { parseAgentId } from "../wire/agent-path.ts";
+import { type AdminAsked, type AdminRoute, countIn, known, page, pathOf } from "./asked.ts";
 import { describeAgent, questionsIn, readMessages, summarise } from "./agent-report.ts";
+import { COPY_ROUTES } from "./copy-routes.ts";
 import type { AdminHouse, RunningHouse } from "./house.ts";
 import { describeRequest, describeTurnWhole, listTurns, lookForRequest } from "./turn-report.ts";
 
@@ -14,36 +15,10 @@ import { describeRequest, describeTurnWhole, listTurns, lookForRequest } from ".
  * next page. Reading wakes nobody.
  */
 
-/** The most agents that one page looks at. */
-const PAGE_AGENTS = 200;
 const PAGE_MESSAGES = 100;
 const PAGE_TURNS = 50;
 const SHOWN_AUDIT = 100;
 const MAX_BODY_BYTES = 1024 * 1024;
-
-/** A request that may be answered. */
-export interface AdminAsked {
-  readonly house: AdminHouse;
-  readonly request: Request;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  /** The body, a JSON object; empty if there is none. */
-  readonly body: Readonly<Record<string, unknown>>;
-  /** What whoever asks is called. */
-  readonly who: string;
-}
-
-/** A way in for operators. */
-export interface AdminRoute {
-  readonly method: "GET" | "POST" | "DELETE";
-  /** Behind `/_perdure/v1/`. */
-  readonly shape: string;
-  readonly act: AdminAct;
-  /** What is to be noted of it. Without this it changes nothing, and nothing is noted. */
-  readonly notes?: (asked: AdminAsked) => string | null;
-  /** JSON, JSON one by one, or an answer of its own, which is not masked. */
-  readonly answer: (asked: AdminAsked) => Promise<object> | object;
-}
 
 /** Things to be told one by one, as they come. */
 export class AdminStream {
@@ -149,15 +124,16 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
     method: "GET",
     shape: "check",
     act: "admin.check",
-    answer: (asked) =>
-      page(asked, (id) => {
-        try {
-          asked.house.look(id, (rows) => describeAgent(rows, id, false));
-          return [{ id, ok: true }];
-        } catch (thrown) {
-          return [{ id, ok: false, error: errorText(thrown) }];
-        }
-      }),
+    answer: (asked) => page(asked, (id) => checkAgent(asked.house, id)),
+  },
+  {
+    method: "GET",
+    shape: "check/files",
+    act: "admin.check",
+    answer: ({ house: { copies } }) => ({
+      orphans: copies?.orphans() ?? [],
+      lastBackupAt: copies?.lastBackup() ?? null,
+    }),
   },
   {
     method: "POST",
@@ -228,21 +204,21 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
       return { changed: true };
     },
   },
+  ...COPY_ROUTES,
 ];
 
-/** Looks at agents one by one, so that others have their turn in between. */
-async function page<T>({ house, query }: AdminAsked, read: (id: string) => readonly T[]): Promise<object> {
-  const limit = Math.min(countIn(query, "limit", PAGE_AGENTS), PAGE_AGENTS);
-  const only = query.get("class");
-  const ids = house.list(query.get("after") ?? "", limit);
-  const items: unknown[] = [];
-  for (const id of ids) {
-    if (only !== null && parseAgentId(id).at(-1)?.className !== only) continue;
-    // It may have been deleted since the list was made.
-    if (house.has(id)) items.push(...read(id));
-    await house.breathe();
+async function checkAgent({ copies, ...house }: AdminHouse, id: string): Promise<object[]> {
+  try {
+    const found = copies?.schemaOf(id);
+    // Whoever reads older rows brings them up to date, and this is only to look.
+    if (found === undefined || found.schema >= found.newest) house.look(id, (rows) => describeAgent(rows, id, false));
+    const flaws = (await copies?.flaws(id)) ?? [];
+    return [
+      { id, ok: flaws.length === 0, schema: found?.schema, ...(flaws.length > 0 && { error: flaws.join("; ") }) },
+    ];
+  } catch (thrown) {
+    return [{ id, ok: false, error: errorText(thrown) }];
   }
-  return { items, ...(ids.length === limit && { next: ids.at(-1) }) };
 }
 
 /** Events that wait for a reader who is slow, at most. */
@@ -283,30 +259,6 @@ function running(house: AdminHouse): RunningHouse {
     "bad_state",
     "No host runs here, and this takes the agents' own code. Start the app, then try again.",
   );
-}
-
-const ID_FORM = "An id is Class/name, as `perdure agents` lists them.";
-
-/** The id of an agent in an address, which may be new. */
-function pathOf(params: Readonly<Record<string, string>>): string {
-  try {
-    return agentId(parseAgentId(params.id ?? ""));
-  } catch {
-    throw new PerdureError("bad_input", `${JSON.stringify(params.id)} is no agent's id. ${ID_FORM}`);
-  }
-}
-
-function known(house: AdminHouse, params: Readonly<Record<string, string>>): string {
-  const id = pathOf(params);
-  if (house.has(id)) return id;
-  throw new PerdureError("not_found", `There is no agent ${id}. ${ID_FORM}`);
-}
-
-function countIn(query: URLSearchParams, name: string, fallback: number): number {
-  const text = query.get(name);
-  if (text === null) return fallback;
-  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
-  throw new PerdureError("bad_input", `\`${name}\` must be a whole number from 1 to 999999.`);
 }
 
 const GROUPS: ReadonlySet<string> = new Set<UsageGroup>(["model", "purpose", "day"]);

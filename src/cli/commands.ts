@@ -1,34 +1,26 @@
 import { styleText } from "node:util";
-import { PerdureError, type PerdureErrorCode } from "../base/error.ts";
+import { PerdureError } from "../base/error.ts";
 import { isRecord } from "../base/json.ts";
 import { diffRequests, type RequestParts } from "../model/request-diff.ts";
+import {
+  agent,
+  all,
+  answered,
+  type Call,
+  type Command,
+  done,
+  type Item,
+  linesOf,
+  NotHeld,
+  one,
+  print,
+  query,
+  toError,
+} from "./call.ts";
+import { COPY_COMMANDS } from "./copy-commands.ts";
 import { listPages, readPage } from "./docs.ts";
 import { cut, dim, harmless, terminalWidth, toFields, toTable } from "./table.ts";
-import { type Target, Unreached } from "./target.ts";
-
-type Item = Readonly<Record<string, unknown>>;
-
-/** What was asked about is not so: an agent that cannot be read, a host that is not well. */
-export class NotHeld extends Error {}
-
-/** A command with what it was given. */
-interface Call {
-  /** What it is about, opened when it is first asked. */
-  readonly target: () => Promise<Target>;
-  readonly operands: readonly string[];
-  readonly values: Readonly<Record<string, string | boolean | undefined>>;
-  readonly json: boolean;
-}
-
-/** A command. */
-export interface Command {
-  readonly name: string;
-  /** `<x>` must be given, `[x]` may be. */
-  readonly operands: readonly string[];
-  readonly options: readonly string[];
-  readonly what: string;
-  readonly run: (call: Call) => Promise<void> | void;
-}
+import { Unreached } from "./target.ts";
 
 /** All of them, in the order in which they are listed. */
 export const COMMANDS: readonly Command[] = [
@@ -112,16 +104,7 @@ export const COMMANDS: readonly Command[] = [
       print(call, items as Item[], toText, "Operators have done nothing yet.");
     },
   },
-  {
-    ...{ name: "check", operands: [], options: [], what: "whether all agents can be read" },
-    async run(call) {
-      const items = await all(call, "check");
-      const bad = items.filter(({ ok }) => ok !== true);
-      const readable = `Agents that can be read: ${items.length - bad.length} of ${items.length}.`;
-      print(call, call.json ? items : bad, (rows) => toTable(rows, ["id", "error"]), readable);
-      if (bad.length > 0) throw new NotHeld(readable);
-    },
-  },
+  ...COPY_COMMANDS,
   {
     ...{ name: "erase", operands: ["<agent>"], options: ["yes"] },
     what: "deletes an agent, with all below it; needs --yes",
@@ -144,90 +127,9 @@ export const COMMANDS: readonly Command[] = [
   },
 ];
 
-function agent({ operands }: Call): string {
-  return `agents/${encodeURIComponent(operands[0] ?? "")}`;
-}
-
-function query({ values }: Call, names: readonly string[]): string {
-  const given = names.flatMap((name) =>
-    typeof values[name] === "string" ? [[name, values[name]] as [string, string]] : [],
-  );
-  return given.length === 0 ? "" : `?${new URLSearchParams(given).toString()}`;
-}
-
 async function decide(call: Call, approved: boolean): Promise<void> {
   const place = `${agent(call)}/approvals/${encodeURIComponent(call.operands[1] ?? "")}`;
   await done(call, "POST", place, approved ? "approved" : "denied", { approved, reason: call.values["reason"] });
-}
-
-async function done(call: Call, method: string, place: string, word: string, body?: object): Promise<void> {
-  const item = await one(call, method, place, body);
-  print(call, [item], () => harmless(`${word} ${call.operands.join(" ")}`));
-}
-
-/** What something is answered that shows no token, or a wrong one. */
-const UNAUTHORIZED = 401;
-
-async function answered(
-  { target }: Call,
-  ...[method, place, body, signal]: Parameters<Target["ask"]>
-): Promise<Response> {
-  const host = await target();
-  const response = await host.ask(method, place, body, signal);
-  if (response.ok) return response;
-  if (response.status === UNAUTHORIZED)
-    throw new PerdureError(
-      "bad_config",
-      "The host knows no such token. Set PERDURE_TOKEN to one of its `admin.token`.",
-    );
-  const text = await response.text();
-  let told: unknown;
-  try {
-    told = (JSON.parse(text) as Item)["error"];
-  } catch {
-    // Something else answers there.
-  }
-  if (isRecord(told)) throw toError(told, host.isAtRest);
-  throw new NotHeld(
-    `What answers there is no host that is open to operators: ${response.status}. See \`perdure docs operate\`.`,
-  );
-}
-
-function toError({ code, message }: Item, isAtRest: boolean): Error {
-  if (isAtRest && code === "bad_state") return new Unreached(String(message as string));
-  return new PerdureError(code as PerdureErrorCode, String(message as string));
-}
-
-async function one(call: Call, method: string, place: string, body?: object): Promise<Item> {
-  return (await (await answered(call, method, place, body)).json()) as Item;
-}
-
-/** All pages of a list. */
-async function all(call: Call, place: string): Promise<Item[]> {
-  const items: Item[] = [];
-  const more = typeof call.values["class"] === "string" ? { class: call.values["class"] } : {};
-  for (let after = ""; ;) {
-    const { pathname, search } = new URL(place, "http://x");
-    const asked = new URLSearchParams([...new URLSearchParams(search), ...Object.entries(more), ["after", after]]);
-    const page = await one(call, "GET", `${pathname.slice(1)}?${asked.toString()}`);
-    items.push(...(page["items"] as Item[]));
-    if (typeof page["next"] !== "string") return items;
-    after = page["next"];
-  }
-}
-
-/** The lines of an answer as they come. @throws Unreached when the host goes away */
-async function* linesOf(response: Response): AsyncIterable<string> {
-  let rest = "";
-  try {
-    for await (const text of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
-      const parts = (rest + text).split("\n");
-      rest = parts.pop() ?? "";
-      yield* parts;
-    }
-  } catch {
-    throw new Unreached("The host has gone away.");
-  }
 }
 
 async function tail(call: Call): Promise<void> {
@@ -337,16 +239,6 @@ function sumUp(items: readonly Item[]): Item[] {
     sums.set(key, sum);
   }
   return [...sums].map(([key, sum]) => ({ key, ...sum }));
-}
-
-/** @param none what people are told, beside the data, where there is none */
-function print({ json }: Call, items: readonly Item[], toText: (items: readonly Item[]) => string, none = ""): void {
-  if (items.length === 0) {
-    if (none !== "" && !json) console.error(none);
-    return;
-  }
-  const text = json ? items.map((item) => JSON.stringify(item)).join("\n") : toText(items);
-  process.stdout.write(`${text}\n`);
 }
 
 function hostFields([item = {}]: readonly Item[]): string {

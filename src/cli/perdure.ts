@@ -3,7 +3,8 @@ import os from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { errorText, PerdureError } from "../base/error.ts";
 import { packageVersion } from "../host/node/package-root.ts";
-import { COMMANDS, type Command, NotHeld } from "./commands.ts";
+import { type Command, NotHeld } from "./call.ts";
+import { COMMANDS } from "./commands.ts";
 import { harmless } from "./table.ts";
 import { openTarget, type Target, Unreached } from "./target.ts";
 
@@ -29,6 +30,14 @@ const OPTIONS = {
   reason: { type: "string" },
   session: { type: "string" },
   limit: { type: "string" },
+  to: { type: "string" },
+  keep: { type: "string" },
+  number: { type: "string" },
+  agent: { type: "string" },
+  rename: { type: "string" },
+  erased: { type: "boolean" },
+  backup: { type: "string" },
+  "dry-run": { type: "boolean" },
 } as const;
 
 class WrongUse extends Error {}
@@ -45,14 +54,16 @@ async function main(args: string[]): Promise<number> {
       return 0;
     }
     const env = process.env;
+    const dir = values.dir ?? env.PERDURE_DIR ?? ".perdure";
+    const url = values.url ?? env.PERDURE_URL;
     let opened: Promise<Target> | undefined;
     const target = () =>
       (opened ??= openTarget({
-        ...{ dir: values.dir ?? env.PERDURE_DIR, url: values.url ?? env.PERDURE_URL, token: env.PERDURE_TOKEN },
+        ...{ dir, url, token: env.PERDURE_TOKEN },
         who: values.as ?? os.userInfo().username,
       }));
     try {
-      await command.run({ target, operands, values, json: values.json === true });
+      await command.run({ target, dir, isElsewhere: url !== undefined, operands, values, json: values.json === true });
     } finally {
       await (await opened?.catch(() => undefined))?.close();
     }

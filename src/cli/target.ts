@@ -8,7 +8,7 @@ import { adminSocketOf, checkSocketOwner } from "../host/node/admin-place.ts";
 
 /** Which host or directory a command is about. */
 interface TargetOptions {
-  readonly dir?: string | undefined;
+  readonly dir: string;
   readonly url?: string | undefined;
   readonly token?: string | undefined;
   readonly who: string;
@@ -21,8 +21,8 @@ const PATIENCE_MS = 30_000;
 
 /** Asks a host, or a directory at rest. */
 export interface Target {
-  /** @param place behind `/_perdure/v1/` */
-  ask(method: string, place: string, body?: object, signal?: AbortSignal): Promise<Response>;
+  /** @param place behind `/_perdure/v1/` @param body JSON, or bytes */
+  ask(method: string, place: string, body?: object | Blob, signal?: AbortSignal): Promise<Response>;
   close(): Promise<void>;
   /** No host runs: what takes the agents' code cannot be done. */
   readonly isAtRest: boolean;
@@ -39,7 +39,7 @@ class Silent extends Unreached {}
  * @throws Unreached; PerdureError for a URL or a directory that makes no sense
  */
 export async function openTarget(options: TargetOptions): Promise<Target> {
-  const { dir = ".perdure", url, token, who, patienceMs = PATIENCE_MS } = options;
+  const { dir, url, token, who, patienceMs = PATIENCE_MS } = options;
   const headers = { [OPERATOR_HEADER]: encodeURIComponent(who), "content-type": "application/json" };
   if (url !== undefined) return patient(overUrl(url, token, headers), url, patienceMs);
   if (!fs.existsSync(path.join(dir, "host.db")) && !fs.existsSync(path.join(dir, "agents")))
@@ -112,7 +112,7 @@ function overUrl(url: string, token: string | undefined, headers: Record<string,
       try {
         return await fetch(new URL(`${ADMIN_PREFIX}v1/${place}`, base), {
           ...{ ...sent, signal: signal ?? null },
-          ...(body !== undefined && { body: JSON.stringify(body) }),
+          ...(body !== undefined && { body: toBody(body) }),
         });
       } catch (thrown) {
         if (signal?.aborted === true) throw thrown;
@@ -124,12 +124,16 @@ function overUrl(url: string, token: string | undefined, headers: Record<string,
   };
 }
 
+function toBody(body: object | Blob): string | Blob {
+  return body instanceof Blob ? body : JSON.stringify(body);
+}
+
 function overSocket(
   socketPath: string,
   method: string,
   place: string,
   headers: Record<string, string>,
-  body: object | undefined,
+  body: object | Blob | undefined,
   signal: AbortSignal | undefined,
 ): Promise<Response> {
   return new Promise((resolve, reject) => {
@@ -145,8 +149,13 @@ function overSocket(
       const stream = Readable.toWeb(response) as ReadableStream<Uint8Array>;
       resolve(new Response(stream, { status: response.statusCode ?? 500 }));
     });
-    asked.on("error", (thrown) => reject(signal?.aborted === true ? thrown : new Unreached(errorText(thrown))));
-    asked.end(body === undefined ? undefined : JSON.stringify(body));
+    asked.on("error", (thrown) =>
+      reject(signal?.aborted === true ? thrown : new Unreached(`The host has gone away: ${errorText(thrown)}`)),
+    );
+    if (!(body instanceof Blob)) return void asked.end(body === undefined ? undefined : JSON.stringify(body));
+    Readable.fromWeb(body.stream() as Parameters<typeof Readable.fromWeb>[0])
+      .on("error", (thrown) => asked.destroy(thrown))
+      .pipe(asked);
   });
 }
 
@@ -157,7 +166,7 @@ async function atRest(dir: string, headers: Record<string, string>): Promise<Tar
   const resting = openLocked(() => openResting(dir));
   return {
     ask(method, place, body) {
-      const sent = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
+      const sent = { method, headers, ...(body !== undefined && { body: toBody(body) }) };
       return resting.answer(new Request(`http://localhost${ADMIN_PREFIX}v1/${place}`, sent));
     },
     close: () => resting.close(),

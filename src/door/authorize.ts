@@ -141,6 +141,14 @@ export const ADMIN_ACTS = {
   "admin.stop": "operate",
   /** Deletes an agent with all below it. */
   "admin.erase": "erase",
+  /** Copies all that a host holds, whole and with nothing hidden: so it takes the role that may do everything. */
+  "admin.backup": "erase",
+  /** The same of one agent. */
+  "admin.copy": "erase",
+  /** Takes in an agent from a copy. */
+  "admin.adopt": "erase",
+  /** Brings an agent's rows up to date, which no older version reads then. */
+  "admin.migrate": "operate",
 } as const satisfies Readonly<Record<string, AdminRole>>;
 
 /** What operators can ask of a host. */

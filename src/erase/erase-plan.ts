@@ -8,7 +8,10 @@ import { findOnPath } from "../store/search.ts";
 import { readSession, viewsOf } from "../store/session.ts";
 import { FILE_NAMES } from "../media/file-references.ts";
 import { heldMessageIdsOf } from "../store/delivery.ts";
-import { filesOf } from "../media/files.ts";
+import { type FilesHost, filesOf } from "../media/files.ts";
+
+/** What erasing asks of a host: any agent's has it. */
+export type EraseHost = FilesHost & Pick<AgentHost, "blank" | "breathe" | "path" | "remove" | "scrub" | "erased">;
 
 /** What to erase: a session, or all that belongs to a subject (a person, a tenant). */
 export type EraseScope = { readonly session: string } | { readonly subject: string };
@@ -42,13 +45,13 @@ export interface ErasePlan {
 }
 
 /** The sessions that go, with their views. @throws PerdureError `not_found` */
-export function sessionsIn(host: AgentHost, scope: EraseScope): string[] {
+export function sessionsIn(host: EraseHost, scope: EraseScope): string[] {
   const owners = "session" in scope ? [ownerOf(host, scope.session)] : sessionsOfSubject(host, scope.subject);
   return owners.flatMap((id) => [id, ...viewsOf(host, id).map((view) => view.id)]);
 }
 
 /** Finds all that is to go. Long work lets others have their turn. @throws PerdureError `not_found` */
-export async function planErase(host: AgentHost, scope: EraseScope): Promise<ErasePlan> {
+export async function planErase(host: EraseHost, scope: EraseScope): Promise<ErasePlan> {
   const newest = newestMessage(host);
   const sessions = sessionsIn(host, scope);
   const { own, shared } = messagesOfSessions(host, sessions);
@@ -73,7 +76,7 @@ export async function planErase(host: AgentHost, scope: EraseScope): Promise<Era
 
 /** What other rows and files the bodies of messages name. */
 async function readTraces(
-  host: AgentHost,
+  host: EraseHost,
   seqs: readonly number[],
 ): Promise<Pick<ErasePlan, "messageIds" | "toolCallIds" | "files">> {
   const messageIds: string[] = [];
@@ -99,7 +102,7 @@ async function readTraces(
 }
 
 /** A summary tells of all that stands before the message that it ends with. */
-async function compactionsOver(host: AgentHost, seqs: readonly number[]): Promise<number[]> {
+async function compactionsOver(host: EraseHost, seqs: readonly number[]): Promise<number[]> {
   if (seqs.length === 0) return [];
   const over: number[] = [];
   for (const { seq, at } of compactionPlaces(host)) {
@@ -114,7 +117,7 @@ async function compactionsOver(host: AgentHost, seqs: readonly number[]): Promis
   return over;
 }
 
-function ownerOf(host: AgentHost, id: string): string {
+function ownerOf(host: EraseHost, id: string): string {
   const row = host.blank ? undefined : readSession(host, id);
   if (row === undefined) throw new PerdureError("not_found", `There is no session "${id}" to erase.`);
   return row.viewOf ?? row.id;

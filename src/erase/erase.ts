@@ -1,22 +1,30 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { tryParseJson } from "../base/json.ts";
-import type { AgentHost } from "../port.ts";
+import { sha256 } from "../base/hash.ts";
 import { deleteCell, listCells, writeCell } from "../store/cell.ts";
 import { deleteCompaction } from "../store/compaction.ts";
-import { deleteMessages, deleteTraces, forgetWhoAsked, hasOpenTurns } from "../store/erase.ts";
+import { deleteMessages, deleteTraces, forgetWhoAsked, hasOpenTurns, subjectsIn } from "../store/erase.ts";
 import { deleteMessage, giveAwayMessages, newestMessage, readMessageAt } from "../store/message.ts";
 import { compactSearchIndex, countSearchRows } from "../store/search.ts";
 import { currentSession, deleteSessionRow, listSessionLines, setCurrent } from "../store/session.ts";
+import { openTurns, settleTurn } from "../store/turn.ts";
 import { deleteContext } from "../memory/lifecycle.ts";
-import { type ErasedScope, type ErasePlan, type EraseScope, planErase, sessionsIn } from "./erase-plan.ts";
+import {
+  type ErasedScope,
+  type EraseHost,
+  type ErasePlan,
+  type EraseScope,
+  planErase,
+  sessionsIn,
+} from "./erase-plan.ts";
 import { unnamedFiles } from "../media/file-references.ts";
 import { filesOf } from "../media/files.ts";
 import { titleTriesKey } from "../session/titles.ts";
 
 /** What erasing needs of the agent. */
 export interface EraseDeps {
-  readonly host: AgentHost;
+  readonly host: EraseHost;
   /** Ends the turns of these sessions, waiting ones included; resolves when none of them runs. May be slow. */
   stop(sessions: readonly string[]): Promise<void>;
   /** The rows are gone, and these sessions with them: what is in memory is old, and clients are to be told. Must not throw. */
@@ -95,7 +103,7 @@ export async function erase(deps: EraseDeps, scope: EraseScope): Promise<EraseRe
 }
 
 /** Does the rest of what a crash cut off. To be called at every start. */
-export async function finishErase(host: AgentHost): Promise<void> {
+export async function finishErase(host: EraseHost): Promise<void> {
   if (host.blank) return;
   for (const { value } of listCells(host, INTENT)) {
     const intent = tryParseJson(value) as Intent | undefined;
@@ -103,15 +111,40 @@ export async function finishErase(host: AgentHost): Promise<void> {
   }
 }
 
+/** What the host remembers of it: no name. */
+async function scopeDigest(scope: ErasedScope): Promise<string> {
+  return "session" in scope ? `session:${await sha256(scope.session)}` : `subject:${scope.subjectDigest}`;
+}
+
+/**
+ * Erases in rows of before what was erased since. Nobody else works on them; turns that are under way there end. Where nothing of
+ * it is left, nothing is done. @param scope as {@link AgentHost.erased} was told
+ */
+export async function eraseAgain(host: EraseHost, scope: string): Promise<void> {
+  const [kind, digest] = scope.split(":");
+  const names =
+    kind === "session" ? listSessionLines(host, Number.MAX_SAFE_INTEGER).map(({ id }) => id) : subjectsIn(host);
+  for (const name of names) {
+    if ((await sha256(name)) !== digest) continue;
+    const stop = (sessions: readonly string[]) => {
+      const open = openTurns(host).filter(({ session }) => sessions.includes(session));
+      const now = host.clock.now();
+      host.tx(() => open.forEach(({ seq }) => settleTurn(host, seq, "aborted", null, now)));
+      return Promise.resolve();
+    };
+    await erase({ host, stop, erased: () => undefined }, kind === "session" ? { session: name } : { subject: name });
+  }
+}
+
 /** What was erased so far, the newest first. */
-export function listReceipts(host: AgentHost): EraseReceipt[] {
+export function listReceipts(host: EraseHost): EraseReceipt[] {
   if (host.blank) return [];
   const receipts = listCells(host, RECEIPT).map(({ value }) => JSON.parse(value) as EraseReceipt);
   return receipts.sort((a, b) => b.at - a.at);
 }
 
 /** Deletes all rows, in the caller's transaction. @returns undefined when something was said or begun since the plan. */
-function eraseRows(host: AgentHost, plan: ErasePlan): Intent | undefined {
+function eraseRows(host: EraseHost, plan: ErasePlan): Intent | undefined {
   const { sessions, own, single } = plan;
   if (newestMessage(host) !== plan.newest || hasOpenTurns(host, sessions)) return undefined;
   const searchRows = countSearchRows(host, [...own, ...single]);
@@ -159,7 +192,8 @@ function sharedNote({ session, count }: { session: string; count: number }): Era
 }
 
 /** Deletes children and files, and what deleted rows left in the files of the database. Can be repeated. */
-async function finish(host: AgentHost, intent: Intent): Promise<EraseReceipt> {
+async function finish(host: EraseHost, intent: Intent): Promise<EraseReceipt> {
+  await host.erased?.(await scopeDigest(intent.receipt.scope));
   const kept = [...intent.receipt.kept];
   const attempt = async (what: string, work: () => Promise<void>) => {
     try {

@@ -169,6 +169,11 @@ export class Life implements AgentHost {
     this.#alive().scrub?.();
   }
 
+  async erased(scope: string): Promise<void> {
+    this.#writable();
+    await this.#around.storage.index.erased?.(this.id, scope);
+  }
+
   afterTx(ended: (committed: boolean) => void): void {
     this.#alive();
     this.gate.afterTx(ended);

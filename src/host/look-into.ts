@@ -2,7 +2,8 @@ import { PerdureError } from "../base/error.ts";
 import type { Sql } from "../port.ts";
 import type { Storage, TxListener } from "./storage.ts";
 
-const onlyLooks: TxListener = {
+/** Of whoever only looks. */
+export const onlyLooks: TxListener = {
   refusal: () => new PerdureError("read_only", "Whoever looks at an agent's rows from outside may write none."),
   mark: () => 0,
   rolledBack: () => undefined,

@@ -1,4 +1,4 @@
-import type { AuditBook } from "../admin/house.ts";
+import type { AgentCopies, AuditBook } from "../admin/house.ts";
 import type { Blobs, Sql } from "../port.ts";
 import { PerdureError } from "../base/error.ts";
 
@@ -45,6 +45,8 @@ export interface AgentIndex {
   lost(parent: string): string[];
   /** The parent has struck the child off its own list. */
   told(child: string): void;
+  /** A part of an agent's rows is deleted for good: no copy from before may bring it back. Resolves when that is durable. */
+  erased?(id: string, scope: string): Promise<void>;
 }
 
 /** A deleted agent, and the one that lists it as a child. */
@@ -55,7 +57,7 @@ export interface LostChild {
 
 /** What one agent's place on a host asks of where its rows are. */
 export interface AgentStorage {
-  readonly index: Pick<AgentIndex, "settle" | "isDoomed" | "lost" | "told">;
+  readonly index: Pick<AgentIndex, "settle" | "isDoomed" | "lost" | "told" | "erased">;
   /** Before {@link AgentStorage.open}: makes the rows this process's own, and brings them here. @throws PerdureError */
   claim?(id: string): Promise<void>;
   open(id: string, listener: TxListener): AgentStore;
@@ -70,6 +72,8 @@ export interface Storage extends AgentStorage {
   readonly notices?: readonly string[];
   /** Where it is noted what operators do. Without it, nowhere. */
   readonly audit?: AuditBook;
+  /** Whole agents as bytes, out and in. Without it there are no backups. */
+  readonly copies?: AgentCopies;
   /** Resolves when what the index was told survives. */
   durable(): Promise<void>;
   close(): Promise<void>;

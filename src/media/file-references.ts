@@ -8,7 +8,10 @@ const SLICE_ROWS = 16;
 export const FILE_NAMES = /[0-9a-f]{64}/g;
 
 /** Which of these files no row of the framework names any more. Looks at all messages, with others having their turn. */
-export async function unnamedFiles(host: AgentHost, names: readonly string[]): Promise<Set<string>> {
+export async function unnamedFiles(
+  host: Pick<AgentHost, "sql" | "tx" | "breathe">,
+  names: readonly string[],
+): Promise<Set<string>> {
   const left = new Set(names.filter((name) => !isNamedBesideMessages(host, name)));
   for (let after = 0; left.size > 0;) {
     const rows = bodiesAfter(host, after, SLICE_ROWS);

@@ -31,12 +31,15 @@ interface StoredFile extends FileInfo {
   readonly bytes: Uint8Array;
 }
 
+/** What files ask of a host. */
+export type FilesHost = Pick<AgentHost, "sql" | "tx" | "clock" | "blobs" | "durable">;
+
 /** An agent's files: bytes too large for rows, named by content, with a cell each. Stores and deletes never overlap. */
 export class Files {
-  readonly #host: AgentHost;
+  readonly #host: FilesHost;
   readonly #order = new InOrder();
 
-  constructor(host: AgentHost) {
+  constructor(host: FilesHost) {
     this.#host = host;
   }
 
@@ -129,10 +132,10 @@ export class Files {
   }
 }
 
-const known = new WeakMap<AgentHost, Files>();
+const known = new WeakMap<FilesHost, Files>();
 
 /** The files of an agent: the same object for all who work on them. */
-export function filesOf(host: AgentHost): Files {
+export function filesOf(host: FilesHost): Files {
   let files = known.get(host);
   if (files === undefined) known.set(host, (files = new Files(host)));
   return files;

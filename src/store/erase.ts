@@ -17,6 +17,16 @@ export function sessionsOfSubject(db: Sql, subject: string): string[] {
   return db.sql<{ id: string }>(query, subject).map(({ id }) => id);
 }
 
+/** All whose data is here. */
+export function subjectsIn(db: Sql): string[] {
+  const rows = db.sql<{ subject: string }>(
+    `SELECT subject FROM perdure_session WHERE subject IS NOT NULL
+     UNION SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.metadata.subject') END AS subject
+     FROM perdure_message WHERE instr(body, '"subject"') > 0 AND subject IS NOT NULL`,
+  );
+  return rows.map(({ subject }) => subject).filter((subject) => typeof subject === "string");
+}
+
 /** Messages between two numbers whose metadata says that they are a subject's. */
 export function messagesOfSubject(db: Sql, subject: string, after: number, upto: number): number[] {
   const rows = db.sql<{ seq: number }>(

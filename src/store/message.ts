@@ -113,6 +113,11 @@ export function messagesBehind(db: Sql, parent: number): MessageRow[] {
   return messages.select(db, "WHERE parent = ? ORDER BY seq", parent);
 }
 
+/** All messages, in the order in which they were said. */
+export function allMessages(db: Sql): MessageRow[] {
+  return messages.select(db, "ORDER BY seq");
+}
+
 /** Whether anything was said behind a message, on whatever branch. */
 export function hasBehind(db: Sql, seq: number): boolean {
   return messages.has(db, "parent = ?", seq);

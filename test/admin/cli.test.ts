@@ -1,42 +1,17 @@
-import { execFile, spawn } from "node:child_process";
-import { copyFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { plainSql } from "../support/plain-sql.ts";
 import { expect, onTestFinished, test } from "vitest";
 import { openTarget, Unreached } from "../../src/cli/target.ts";
-import { migrate, migrations } from "../../src/store/migrations.ts";
 import { databaseFile, withDatabase } from "../host/agent-files.ts";
 import { eventually, openHost, tempDir } from "../host/open-host.ts";
 import { deskOf } from "./desk.ts";
+import { makeOld } from "./old-rows.ts";
+import { perdure, startPerdure } from "./run-command.ts";
 
-const program = fileURLToPath(new URL("../../src/cli/perdure.ts", import.meta.url));
-const SOURCE = ["--conditions=perdure-source", "--disable-warning=ExperimentalWarning", program];
 const TOKEN = "t".repeat(32);
-/** Far longer than any takes: what does not end by itself is killed, and has no code. */
-const ENDLESS_MS = 90_000;
 
-/** Runs the command as a process of its own. */
-function perdure(args: readonly string[], env: Record<string, string> = {}) {
-  return new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
-    const options = { env: { PATH: process.env["PATH"] ?? "", ...env }, timeout: ENDLESS_MS };
-    const child = execFile(process.execPath, [...SOURCE, ...args], options, (_, out, err) =>
-      resolve({ code: child.exitCode, out, err }),
-    );
-  });
-}
-
-/** The command while it follows events. */
-function follow(dir: string) {
-  const child = spawn(process.execPath, [...SOURCE, "tail", "--json", "--dir", dir], { env: { PATH: "" } });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const told = { out: "", err: "" };
-  child.stdout.on("data", (piece: Buffer) => (told.out += piece.toString()));
-  child.stderr.on("data", (piece: Buffer) => (told.err += piece.toString()));
-  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
-  return { child, told, ended };
-}
+const follow = (dir: string) => startPerdure(["tail", "--json", "--dir", dir]);
 
 test("the command reads a running host by its socket, by its URL, and its directory at rest, alike", async () => {
   const dir = tempDir();
@@ -150,33 +125,6 @@ test("an agent that has only talked is read alike, whether its file has few tabl
   expect(await read()).toEqual(atRest);
 });
 
-/** The last schema in which each file had all tables. */
-const ALL_TABLES = 21;
-
-/** Writes what is in a file as a version of before would have. */
-function makeOld(file: string): void {
-  const made = join(tempDir(), "old.db");
-  migrate(
-    plainSql(made),
-    migrations.filter(({ id }) => id <= ALL_TABLES),
-  );
-  withDatabase(made, (db) => {
-    db.prepare("ATTACH ? AS now").run(file);
-    const columnsOf = (schema: string, table: string) =>
-      db.prepare("SELECT name FROM pragma_table_info(?, ?)").pluck().all(table, schema) as string[];
-    const names = "SELECT name FROM now.sqlite_schema WHERE type = 'table' AND name LIKE 'perdure_%'";
-    for (const table of db.prepare(names).pluck().all() as string[]) {
-      if (table === "perdure_migration") continue;
-      const known = columnsOf("main", table);
-      const shared = columnsOf("now", table).filter((name) => known.includes(name));
-      if (shared.length === 0) continue;
-      db.exec(`INSERT OR REPLACE INTO main.${table} (${shared.join()}) SELECT ${shared.join()} FROM now.${table}`);
-    }
-    db.exec("DETACH now");
-  });
-  copyFileSync(made, file);
-}
-
 test("wrong use says what to do, and exits 2; where nobody answers it exits 3", async () => {
   const dir = tempDir();
   const wrong = [
@@ -187,6 +135,14 @@ test("wrong use says what to do, and exits 2; where nobody answers it exits 3", 
     [["agents", "--dir", dir], "--dir"],
     [["agents", "--url", "http://127.0.0.1:9"], "PERDURE_TOKEN"],
     [["docs", "../README"], "perdure docs"],
+    [["backup"], "backup --to DIR"],
+    [["backup", "--to", dir, "--keep", "none"], "--keep"],
+    [["restore", dir], "folder of backups"],
+    [["restore", dir, "--rename", "Desk/b", "--dir", join(dir, "x")], "--agent"],
+    [["restore", dir, "--url", "http://127.0.0.1:9"], "--dir"],
+    [["export", "Desk/a"], "--to FILE"],
+    [["import", join(dir, "none.tar")], "no file"],
+    [["migrate", "--dry-run", "--dir", dir], "--dir"],
   ] as const;
   for (const [args, told] of wrong) {
     expect(await perdure(args), args.join(" ")).toMatchObject({ code: 2, out: "", err: expect.stringContaining(told) });

@@ -1,6 +1,7 @@
 import fs from "node:fs";
-import type { AdminHouse, RunningHouse } from "../../admin/house.ts";
+import type { AdminHouse, AgentCopies, RunningHouse } from "../../admin/house.ts";
 import type { AgentEvent } from "../../base/event.ts";
+import { leafOf, parseAgentId } from "../../wire/agent-path.ts";
 import { packageVersion } from "./package-root.ts";
 import type { Registry } from "../registry.ts";
 import type { Publish } from "../reach.ts";
@@ -58,10 +59,24 @@ export function runningHouse(parts: {
     breathe: residents.breathe,
     remove: (path) => residents.remove(path),
     audit: storage.audit,
+    copies: storage.copies && copiesOf(storage.copies, residents, registry),
     running: {
       call: (path, method, args) => residents.call(path, method, args),
       request: (path, request, rest, identity) => residents.request(path, request, rest, identity, false),
       follow: tap.follow,
+    },
+  };
+}
+
+/** Agents that are taken in go on with what they did, if they are to. */
+function copiesOf(copies: AgentCopies, residents: Residents, registry: Registry): AgentCopies {
+  return {
+    ...copies,
+    async adopt(newcomer, rows) {
+      await copies.adopt(newcomer, rows);
+      const path = parseAgentId(newcomer.id);
+      const goesOn = newcomer.awake || newcomer.due !== null;
+      if (goesOn && registry.has(leafOf(path).className)) residents.resident(path).wakeUp();
     },
   };
 }

@@ -5,12 +5,17 @@ import { type AgentStore, checkTxEnd, type TxListener } from "../storage.ts";
 import type { AgentFile, Handle, HandlePool, Prepared } from "./handle-pool.ts";
 import { toSqlError } from "../sql-error.ts";
 
+/** How much of a database is copied in one piece. */
+const COPY_BYTES = 256 * 1024;
+
 /** Where a database reports to. */
 export interface DatabaseEvents extends TxListener {
   /** Before the first write of this object's life; what it writes elsewhere is there before the agent's rows. */
   firstWrite(): void;
   /** Syncs the agent's rows, and with them what {@link DatabaseEvents.firstWrite} wrote. */
   sync(rows: () => Promise<void>): Promise<void>;
+  /** It is about to be let go of. Must not throw. */
+  released?(): void;
 }
 
 /**
@@ -43,6 +48,10 @@ export class AgentDatabase implements AgentStore {
     this.#file = file;
     this.#pool = pool;
     this.#events = events;
+  }
+
+  get isReleased(): boolean {
+    return this.#released;
   }
 
   get blank(): boolean {
@@ -134,7 +143,30 @@ export class AgentDatabase implements AgentStore {
     }
   }
 
+  /** All rows as one file, as they are now. Blocks for as long as copying that much memory takes. */
+  serialize(): Uint8Array {
+    const { db } = this.#handle(false);
+    this.#checkTransaction(this.#handle(false));
+    return db.serialize();
+  }
+
+  /**
+   * Copies all rows into a file, a piece at a time, with others having their turn. What is written meanwhile is in the copy too.
+   * Rejects when the database is closed before the end.
+   */
+  async copyTo(file: string): Promise<void> {
+    const handle = this.#handle(false);
+    const pages = Math.ceil(COPY_BYTES / Number(handle.db.pragma("page_size", { simple: true })));
+    handle.isCopied = true;
+    try {
+      await handle.db.backup(file, { progress: () => pages });
+    } finally {
+      handle.isCopied = false;
+    }
+  }
+
   async release(): Promise<void> {
+    this.#events.released?.();
     this.#released = true;
     this.#pool.close(this.#file);
     // SQLite syncs as it closes, so that nothing is pending on a disk of our own.

@@ -56,6 +56,8 @@ export class Handle {
   readonly #rowless = new Set<string>();
   /** What is known of queries as long as the tables that they name have no rows. */
   readonly #whileEmpty = new Map<string, Statement | "nothing">();
+  /** It is being copied, and stays open. */
+  isCopied = false;
 
   /**
    * @param empty a database with the schema and no rows. Reads that find nothing run there: to prepare a statement takes longer
@@ -156,7 +158,7 @@ export class Handle {
   }
 }
 
-/** The open databases of a host, at most `limit`; the least recently used is closed to make room, never in a transaction. */
+/** The open databases of a host, at most `limit`; the least recently used is closed to make room, never in a transaction or a copy. */
 export class HandlePool {
   readonly #limit: number;
   readonly #empty: Handle;
@@ -219,7 +221,7 @@ export class HandlePool {
   #makeRoom(): void {
     for (const [file, handle] of this.#open) {
       if (this.#open.size < this.#limit) return;
-      if (!handle.db.inTransaction) this.close(file);
+      if (!handle.db.inTransaction && !handle.isCopied) this.close(file);
     }
   }
 }

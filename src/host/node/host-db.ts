@@ -7,6 +7,7 @@ import type { AuditBook } from "../../admin/house.ts";
 import type { LostChild } from "../storage.ts";
 import { findAgentsOnDisk } from "./find-agents-on-disk.ts";
 import { auditIn } from "./host-db-audit.ts";
+import { type Erasures, erasuresIn } from "./host-db-erased.ts";
 import { type IndexMark, MarkFile, readMark, writeNew } from "./index-mark.ts";
 import { openSqlite } from "./open-sqlite.ts";
 import { makePrivateFile } from "./private-files.ts";
@@ -35,6 +36,8 @@ export class HostDb {
   readonly notices: readonly string[];
   /** What operators did here. */
   readonly audit: AuditBook;
+  /** What was deleted here for good, for backups from before. */
+  readonly erasures: Erasures;
   readonly #dir: string;
   readonly #token = randomUUID();
   readonly #marks: MarkFile;
@@ -80,9 +83,11 @@ export class HostDb {
       CREATE TABLE IF NOT EXISTS mark (
         one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL, count INTEGER NOT NULL
       ) STRICT;
+      CREATE TABLE IF NOT EXISTS backup (one INTEGER PRIMARY KEY CHECK (one = 1), at INTEGER NOT NULL) STRICT;
     `);
     this.#statements = prepareAll(this.#db);
     this.audit = auditIn(this.#db, (work) => this.#write(work));
+    this.erasures = erasuresIn(this.#db);
     this.notices = this.#catchUp();
     fs.closeSync(writeNew(this.#owner, String(process.pid)));
   }
@@ -101,6 +106,31 @@ export class HostDb {
 
   awake(): string[] {
     return this.#statements.awake.all();
+  }
+
+  /** Whether an agent's last life has not ended in order, and when it is due. */
+  entry(id: string): { readonly awake: boolean; readonly due: number | null } {
+    const row = this.#statements.entry.get(id);
+    return { awake: row?.awake === 1, due: row?.at ?? null };
+  }
+
+  /** How much was ever written here. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** A backup is whole. @param at when it began */
+  backedUp(at: number): void {
+    this.#write(() => this.#statements.backedUp.run(at));
+  }
+
+  lastBackup(): number | null {
+    return this.#statements.lastBackup.get() ?? null;
+  }
+
+  /** All of it as one file. */
+  copy(): Uint8Array {
+    return this.#db.serialize();
   }
 
   due(now: number, limit: number): string[] {
@@ -132,6 +162,7 @@ export class HostDb {
       for (const id of ids) {
         strike.run(id);
         doom.run(id);
+        this.erasures.add(id, "agent", this.#count + 1);
       }
       if (lost !== undefined) lose.run(lost.child, lost.parent);
     });
@@ -157,6 +188,11 @@ export class HostDb {
 
   told(child: string): void {
     this.#write(() => this.#statements.told.run(child));
+  }
+
+  async erased(id: string, scope: string): Promise<void> {
+    this.#write(() => this.erasures.add(id, scope, this.#count + 1));
+    await this.durable();
   }
 
   /** Resolves when everything written here survives the loss of power. Several callers share one sync. */
@@ -301,6 +337,7 @@ function prepareAll(db: Database.Database) {
       )
       .pluck(),
     nextDue: db.prepare<[], number>("SELECT min(at) FROM agent WHERE at IS NOT NULL").pluck(),
+    entry: db.prepare<[string], { awake: number; at: number | null }>("SELECT awake, at FROM agent WHERE id = ?"),
     has: db.prepare<[string], number>("SELECT 1 FROM agent WHERE id = ?").pluck(),
     list: db
       .prepare<[string, number], string>("SELECT id FROM agent WHERE id > ? ORDER BY id LIMIT (SELECT ?)")
@@ -319,6 +356,8 @@ function prepareAll(db: Database.Database) {
     lost: db.prepare<[string], string>("SELECT child FROM lost WHERE parent = ?").pluck(),
     told: db.prepare<[string]>("DELETE FROM lost WHERE child = ?"),
     allLost: db.prepare<[], string>("SELECT child FROM lost").pluck(),
+    backedUp: db.prepare<[number]>("INSERT OR REPLACE INTO backup (one, at) VALUES (1, ?)"),
+    lastBackup: db.prepare<[], number>("SELECT at FROM backup").pluck(),
     clear: db.prepare<[]>("DELETE FROM agent"),
     undoom: db.prepare<[]>("DELETE FROM doomed"),
     readMark: db.prepare<[], { token: string; count: number }>("SELECT token, count FROM mark"),

@@ -44,6 +44,7 @@ function restingHouse(storage: Storage, dir: string): AdminHouse {
       await storage.durable();
     },
     audit: storage.audit,
+    copies: storage.copies,
     running: undefined,
   };
 }
