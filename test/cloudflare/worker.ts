@@ -1,9 +1,20 @@
 // The Worker of the tests: agents that do what the tests ask.
-import { Agent, agentTool, callable, type Connection, type ConnectionContext, Think, type WSMessage } from "perdure";
+import {
+  Agent,
+  type AgentOptions,
+  agentTool,
+  callable,
+  type StreamingResponse,
+  type Connection,
+  type ConnectionContext,
+  Think,
+  type WSMessage,
+} from "perdure";
 import { parts } from "../../src/parts/part.ts";
 import type { AgentHost } from "../../src/port.ts";
 import { createCloudflareHost } from "../../src/host/cloudflare/create-host.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";
+import { tool } from "ai";
 import { z } from "zod";
 import { fetchFrom } from "./called.ts";
 
@@ -63,6 +74,22 @@ class Notes extends Agent {
   }
 }
 
+/** What the page of a hook shows. */
+class Tally extends Agent<object, { count: number }> {
+  static override options: AgentOptions = { allowClientState: true };
+  override initialState = { count: 0 };
+  @callable()
+  add(by: number): number {
+    this.setState({ count: this.state.count + by });
+    return this.state.count;
+  }
+  @callable({ streaming: true })
+  tell(stream: StreamingResponse, count: number): void {
+    for (let i = 0; i < count; i++) stream.send(i);
+    stream.end("over");
+  }
+}
+
 const words = Array.from({ length: 40 }, (_, i) => `word${i} `);
 
 class Helper extends Think {
@@ -76,15 +103,35 @@ class Chat extends Think {
     return scriptedModel(({ prompt, step }) =>
       JSON.stringify(prompt).includes("ask the helper") && step === 0
         ? { toolCalls: [{ toolName: "help", input: { query: "why" } }] }
-        : { text: words, delayMs: 50 },
+        : JSON.stringify(prompt).includes("delete it") && step === 0
+          ? { toolCalls: [{ toolName: "remove", input: { what: "it" } }] }
+          : { text: words, delayMs: 50 },
     );
   }
+  async found(words: string): Promise<number> {
+    return (await this.search(words)).length;
+  }
+  async forget(): Promise<boolean> {
+    return (await this.erase({ session: "main" })) !== undefined;
+  }
+  async keep(path: string, text: string): Promise<void> {
+    await this.workspace.writeFile(path, text);
+  }
+  async kept(path: string): Promise<string | null> {
+    return this.workspace.readFile(path);
+  }
   override getTools() {
-    return { help: agentTool(Helper, { description: "Helps.", inputSchema: z.object({ query: z.string() }) }) };
+    const remove = tool({
+      description: "Deletes.",
+      inputSchema: z.object({ what: z.string() }),
+      needsApproval: true,
+      execute: ({ what }) => `${what} is gone`,
+    });
+    return { remove, help: agentTool(Helper, { description: "Helps.", inputSchema: z.object({ query: z.string() }) }) };
   }
 }
 
-const host = createCloudflareHost({ agents: { Notes, Chat }, subAgents: { Helper }, heartbeatMs: 1_000 });
+const host = createCloudflareHost({ agents: { Notes, Chat, Tally }, subAgents: { Helper }, heartbeatMs: 1_000 });
 export const { PerdureObject } = host;
 
-export default { fetch: fetchFrom(host, { Notes, Chat }) };
+export default { fetch: fetchFrom(host, { Notes, Chat, Tally }) };

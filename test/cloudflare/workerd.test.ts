@@ -160,3 +160,27 @@ test("blobs of any size are rows, and go when they are deleted", async () => {
   expect(await worker.call("Notes", "blobs", "blobTrip", 3 * 1024 * 1024 + 1)).toEqual({ same: true, gone: true });
   expect(await worker.call("Notes", "blobs", "blobTrip", 0)).toEqual({ same: true, gone: true });
 });
+
+test("what was said is found after a kill, and nowhere once it is erased", async () => {
+  const line = await worker.open("/agents/chat/sought");
+  say(line, "q", "where is the lighthouse");
+  await ended(line, "q");
+  expect(await worker.call("Chat", "sought", "found", "lighthouse")).toBe(1);
+  await worker.kill();
+  await worker.start();
+  expect(await worker.call("Chat", "sought", "found", "lighthouse word7")).toBe(0);
+  expect(await worker.call("Chat", "sought", "found", "word7")).toBe(1);
+  await worker.call("Chat", "sought", "forget");
+  expect(await worker.call("Chat", "sought", "found", "lighthouse")).toBe(0);
+  expect(await answersIn("sought")).toEqual([]);
+});
+
+test("files of a workspace are there after a kill, large ones too", async () => {
+  const large = "0123456789".repeat(300_000);
+  await worker.call("Chat", "files", "keep", "/notes/small.txt", "a line");
+  await worker.call("Chat", "files", "keep", "/notes/large.txt", large);
+  await worker.kill();
+  await worker.start();
+  expect(await worker.call("Chat", "files", "kept", "/notes/small.txt")).toBe("a line");
+  expect((await worker.call("Chat", "files", "kept", "/notes/large.txt")) === large).toBe(true);
+});
