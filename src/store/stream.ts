@@ -93,6 +93,11 @@ export function countChunks(db: Sql, turn: number): number {
 /** Turns whose chunks are kept: who asked for the work may come back to read how it went. */
 const KEPT = "(SELECT json_extract(t.value, '$[0]') FROM perdure_run, json_each(perdure_run.turns) AS t)";
 
+/** Whether {@link deleteChunks} leaves the chunks of a turn. */
+export function keepsChunks(db: Sql, turn: number): boolean {
+  return db.sql(`SELECT 1 WHERE ? IN ${KEPT}`, turn).length > 0;
+}
+
 /** Forgets the chunks of a turn, unless it was taken for a run. */
 export function deleteChunks(db: Sql, turn: number): void {
   db.sql(`DELETE FROM perdure_stream WHERE turn = ? AND turn NOT IN ${KEPT}`, turn);

@@ -5,7 +5,7 @@ import { isToolPart, toolName, toolParts, type UIMessage } from "../../message/t
 import type { AgentHost } from "../../port.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import { readChatContext } from "../../store/session.ts";
-import { deleteChunks, deleteEndedChunks } from "../../store/stream.ts";
+import { deleteChunks, deleteEndedChunks, keepsChunks } from "../../store/stream.ts";
 import { noteQuestion } from "../../store/tool-call.ts";
 import {
   messageIdsOf,
@@ -323,7 +323,8 @@ export class Conversation {
     turn.close({ ...repairsOf(this.#all), keepPending: end.status === "completed" });
     turn.endTexts();
     let needless: readonly TurnRow[] = [];
-    turn.log.flush("sync", () => {
+    const forgets = end.status !== "error" && !keepsChunks(host, row.seq);
+    const settle = () => {
       const message = closeStreaming(turn.message);
       const isStored = transcript.role(builder.id) !== undefined;
       if (message.parts.length > 0) {
@@ -342,7 +343,9 @@ export class Conversation {
       this.#noteQuestions(row, message);
       noteSettled(this.#all, message, row);
       trimTranscript(this.#all, row.session);
-    });
+    };
+    // What would be deleted in the same commit is not written first.
+    turn.log.flush("sync", settle, forgets);
     return needless;
   }
 

@@ -248,3 +248,31 @@ test("logs of different turns do not mix", async () => {
   expect(one.read()).toEqual([]);
   expect(two.read()).toEqual(["2"]);
 });
+
+test("what is pending when the log ends is handed on after the commit that deletes the log, and is not written first", async () => {
+  const probe = await probeHost();
+  const { log, out } = open(probe);
+  const all = bodies(5);
+  for (const body of all.slice(0, 2)) log.append(body, KEPT);
+  log.flush();
+  for (const body of all.slice(2)) log.append(body, KEPT);
+  log.append("passing", PASSING);
+  const rows: unknown[] = [];
+  const end = () => {
+    rows.push(rowCount(probe));
+    expect(log.read(1)).toEqual(all.slice(1));
+    deleteChunks(probe.host, TURN);
+    expect(out.length).toBe(2);
+  };
+  const broken = () => {
+    end();
+    throw new Error("no");
+  };
+  expect(() => log.flush("sync", broken, true)).toThrow("no");
+  // It did not end: what was pending still is, and would be stored.
+  expect([log.read(), out.length]).toEqual([all.slice(0, 2), 2]);
+  log.flush("sync", end, true);
+  expect(rows).toEqual([1, 1]);
+  expect(rowCount(probe)).toBe(0);
+  expect(out.map(({ body }) => body)).toEqual([...all, "passing"]);
+});

@@ -30,6 +30,8 @@ export class StreamLog {
   #lastFlush = Number.NEGATIVE_INFINITY;
   #waiting: (() => void) | undefined;
   #also: (() => void)[] = [];
+  /** Chunks of the flush under way that are not stored. */
+  #unstored: readonly LoggedChunk[] = [];
   #closed = false;
 
   /** @param out gets each chunk once, in order, after its commit. Must not throw. */
@@ -40,9 +42,11 @@ export class StreamLog {
     this.#next = countChunks(host, turn);
   }
 
-  /** Everything committed so far, from number `from` on. */
+  /** Everything committed so far, from number `from` on; inside {@link StreamLog.flush} what that commits as well. */
   read(from = 0): string[] {
-    return readChunks(this.#host, this.#turn, from);
+    const stored = readChunks(this.#host, this.#turn, from);
+    const rest = this.#unstored.filter(({ seq }) => seq !== undefined && seq >= from);
+    return rest.length === 0 ? stored : [...stored, ...rest.map(({ body }) => body)];
   }
 
   get count(): number {
@@ -70,29 +74,29 @@ export class StreamLog {
     this.#schedule();
   }
 
-  /** Commits what is pending, together with `also`, and hands it on. */
-  flush(level: WriteLevel = "commit", also?: () => void): void {
+  /**
+   * Commits what is pending, together with `also`, and hands it on.
+   * @param isLast `also` deletes the log: what is pending is handed on and not stored
+   */
+  flush(level: WriteLevel = "commit", also?: () => void, isLast = false): void {
     this.#waiting?.();
     this.#waiting = undefined;
     const chunks = this.#pending;
     const works = this.#also;
     if (this.#closed || (chunks.length === 0 && works.length === 0 && also === undefined)) return;
-    this.#host.tx(
-      () => {
-        const kept = chunks.filter((chunk) => chunk.seq !== undefined);
-        const first = kept[0]?.seq;
-        if (first !== undefined)
-          appendChunks(
-            this.#host,
-            this.#turn,
-            first,
-            kept.map((chunk) => chunk.body),
-          );
-        for (const work of works) work();
-        also?.();
-      },
-      level === "sync" ? level : this.#level,
-    );
+    this.#unstored = isLast ? chunks : [];
+    try {
+      this.#host.tx(
+        () => {
+          if (!isLast) this.#store(chunks);
+          for (const work of works) work();
+          also?.();
+        },
+        level === "sync" ? level : this.#level,
+      );
+    } finally {
+      this.#unstored = [];
+    }
     this.#pending = [];
     this.#also = [];
     this.#chars = 0;
@@ -108,6 +112,14 @@ export class StreamLog {
     this.#waiting?.();
     this.#pending = [];
     this.#also = [];
+  }
+
+  #store(chunks: readonly LoggedChunk[]): void {
+    const kept = chunks.filter((chunk) => chunk.seq !== undefined);
+    const first = kept[0]?.seq;
+    if (first === undefined) return;
+    const bodies = kept.map((chunk) => chunk.body);
+    appendChunks(this.#host, this.#turn, first, bodies);
   }
 
   /** Inside a larger transaction this waits for its end; if that is undone, the chunks are pending again. */
