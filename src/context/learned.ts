@@ -226,12 +226,12 @@ const nothing: CountText = () => 0;
 const onlyWide: CountText = (text) => unitsOfWide(text);
 const onlyData: CountText = (text, as) => (as === "data" ? unitsOfText(text) - unitsOfWide(text) : 0);
 
-/** How much of each kind there is in what is weighed. */
-export function kindsOf(weigh: (count: CountText) => number): KindUnits {
+/** How much of each kind there is in what is weighed. @param all what it weighs, if that is known */
+export function kindsOf(weigh: (count: CountText) => number, all = weigh(unitsOfText)): KindUnits {
   const rest = weigh(nothing);
   const wide = weigh(onlyWide) - rest;
   const data = weigh(onlyData) - rest;
-  return { text: weigh(unitsOfText) - rest - wide - data, wide, data, rest };
+  return { text: all - rest - wide - data, wide, data, rest };
 }
 
 function dot(left: readonly number[], right: readonly number[]): number {

@@ -27,11 +27,21 @@ export type ModelLimitsTable = Readonly<Record<string, ModelLimits>> | ((model: 
 /** What a model is taken to have that no table knows: what nearly all that are used with tools have today. */
 export const UNKNOWN_MODEL_LIMITS: ModelLimits = { window: 128_000 };
 
+/** What tables say of the models that were looked for: each step of a turn asks several times. */
+const looked = new WeakMap<object, Map<string, ModelLimits | undefined>>();
+
 /** The limits of a model (`provider/modelId`), if the table has them. @throws PerdureError `bad_config` for wrong limits */
 export function findLimits(table: ModelLimitsTable, model: string): ModelLimits | undefined {
-  const limits = typeof table === "function" ? table(model) : fromTable(table, allNamesOf(model));
+  const limits = typeof table === "function" ? table(model) : inTable(table, model);
   if (limits !== undefined) checkLimits(limits, model);
   return limits;
+}
+
+function inTable(table: Exclude<ModelLimitsTable, (model: string) => unknown>, model: string): ModelLimits | undefined {
+  let known = looked.get(table);
+  if (known === undefined) looked.set(table, (known = new Map()));
+  if (!known.has(model)) known.set(model, fromTable(table, allNamesOf(model)));
+  return known.get(model);
 }
 
 /** {@link findLimits}, and {@link UNKNOWN_MODEL_LIMITS} for a model that the table does not have. */

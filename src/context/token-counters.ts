@@ -78,7 +78,8 @@ export class TokenCounters {
     const own = this.own(model);
     const units = own === undefined ? 0 : weigh(own);
     if (own !== undefined && this.own(model) === own) return { units };
-    return { units: weigh(unitsOfText), kinds: kindsOf(weigh) };
+    const all = weigh(unitsOfText);
+    return { units: all, kinds: kindsOf(weigh, all) };
   }
 
   /** Under what is kept what is learned about a model: a counter has other errors than the estimate. */

@@ -19,7 +19,7 @@ type Supersedes = ReturnType<typeof toolOptionsOf>["supersedes"];
 /** What an output is about: what its tool says, or else its input. */
 function subjectsOf({ input, output }: ToolPart, supersedes: Supersedes): readonly OutputSubject[] {
   try {
-    if (supersedes === undefined) return [canonicalJson(input)];
+    if (supersedes === undefined) return [subjectOf(input)];
     const said: unknown = supersedes(input, output);
     const list: readonly unknown[] = Array.isArray(said) ? said : [said];
     return list.every(isSubject) ? list : [];
@@ -27,6 +27,16 @@ function subjectsOf({ input, output }: ToolPart, supersedes: Supersedes): readon
     // It is only about what could be left out.
     return [];
   }
+}
+
+/** By inputs of calls that have an output: those do not change, and each turn looks at all that are shown. */
+const inputs = new WeakMap<object, string>();
+
+function subjectOf(input: unknown): string {
+  if (!isRecord(input)) return canonicalJson(input);
+  let subject = inputs.get(input);
+  if (subject === undefined) inputs.set(input, (subject = canonicalJson(input)));
+  return subject;
 }
 
 function isSubject(said: unknown): said is OutputSubject {
