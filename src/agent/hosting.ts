@@ -72,7 +72,7 @@ const TELLS_ITSELF: ReadonlySet<ParsedFrame["kind"]> = new Set(["rows-refused", 
 const LOOKED_THROUGH: ReadonlySet<ParsedFrame["kind"]> = new Set(["chat-long", "transcript-long", "chat-messages"]);
 
 /** Of how many connections it is remembered what they have sent of a long conversation: of those that sent last. */
-const REMEMBERED_CONNECTIONS = 4;
+const REMEMBERED_CONNECTIONS = 2;
 
 function isLong(frame: ParsedFrame): frame is Extract<ParsedFrame, { kind: "chat-long" | "transcript-long" }> {
   return frame.kind === "chat-long" || frame.kind === "transcript-long";

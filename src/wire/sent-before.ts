@@ -8,7 +8,7 @@ import { JsonScan } from "./json-scan.ts";
 /** What stands before the body in the frame of a chat request. In a text its quotes would have backslashes before them. */
 const BODY = '"body":"';
 /** Of a longer conversation nothing is remembered, in UTF-16 units of the frame. */
-const MAX_REMEMBERED = 4_000_000;
+const MAX_REMEMBERED = 1_500_000;
 /** As much is parsed in one go. */
 const MAX_REST = 2 * MAX_JSON_VALUES;
 
