@@ -6,9 +6,9 @@
  *   turns         streaming from a child, recovery, scheduled tasks
  *   hooks         hooks of turns, steps and tools, what a turn may change
  *   tools         agent tools, workspace, skills, execute, extensions, MCP
+ *   messengers    what people say at other networks
  *
- * Not there yet: messengers (getMessengers, defineMessengers, the providers), and the Vite plugin with what it makes
- * (think() in vite.config, virtual:think/entry, `import … from "agents:skills"`).
+ * Not there: the Vite plugin with what it makes (think() in vite.config, virtual:think/entry, `import … from "agents:skills"`).
  */
 import { convertToModelMessages, pruneMessages, streamText, type UIMessage } from "ai";
 import { type ChatTurnOptions, type Session, Think } from "perdure";
