@@ -19,6 +19,7 @@ const NETWORKS: readonly (readonly [string, boolean, Open])[] = [
   ["memory, which can be asked", false, (more) => scenario({ ...more, FINDS: "1" })],
   ["memory, which cannot", true, (more) => scenario({ ...more, FINDS: "0" })],
   ["Telegram", true, (more) => telegramScenario(more, 10)],
+  ["Telegram by webhook", true, (more) => telegramScenario({ ...more, WEBHOOK: "1" }, 10)],
   ["Slack", false, (more) => slackScenario(more, 10)],
   ["Slack by webhook", false, (more) => slackScenario({ ...more, WEBHOOK: "1" }, 10)],
 ];
