@@ -4,7 +4,17 @@ import { withFolder } from "../foundation/agent.ts";
 import { percentile } from "../foundation/measure.ts";
 import { type Agents, ChatClient } from "./client.ts";
 import type { Row } from "./row.ts";
-import { FLOOR, OUR_THINK, OURS, type Program, peersIn, type Server, withServer } from "./server.ts";
+import {
+  bounded,
+  FLOOR,
+  OUR_THINK,
+  OURS,
+  type Program,
+  peersIn,
+  type Server,
+  withServer,
+  YOUNG_BOUND,
+} from "./server.ts";
 
 /** Folders of public servers of the protocol. */
 export const PEERS = ["think", "ai-chat"] as const;
@@ -65,6 +75,11 @@ export async function chatRows(
     }
     say("agents that are connected and do nothing");
     const idle = await measureAll(all, join(dir, "idle"), measureIdle);
+    const both = new Map([
+      ["ours", bounded(OURS)],
+      ["floor", bounded(FLOOR)],
+    ]);
+    const idleBounded = await measureAll(both, join(dir, "idle-bounded"), measureIdle);
     say("new conversations, one after the other and at once");
     const fresh = await measureAll(withThink, join(dir, "new"), measureNew);
     say("tools and long conversations of public servers");
@@ -92,6 +107,13 @@ export async function chatRows(
       {
         what: "memory per connected idle agent, of 2,000",
         ...{ unit: "KiB", ...beside(idle, ({ eachKib }) => eachKib), aim: { atMost: 20 } },
+      },
+      {
+        what: `the same, with \`${YOUNG_BOUND}\``,
+        unit: "KiB",
+        ours: idleBounded.get("ours")?.eachKib ?? Number.NaN,
+        floor: idleBounded.get("floor")?.eachKib ?? Number.NaN,
+        aim: { atMost: 20 },
       },
       {
         what: "new agent: connect to first chunk, p50",

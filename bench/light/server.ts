@@ -23,6 +23,8 @@ export interface Server {
   stop(): Promise<void>;
 }
 
+/** By default V8 takes more on a machine with more memory: 64 MiB twice, with some GiB. */
+export const YOUNG_BOUND = "--max-semi-space-size=16";
 const bench = join(import.meta.dirname, "..");
 const START_TIMEOUT_MS = 300_000;
 const ASK_AGAIN_MS = 2;
@@ -41,6 +43,11 @@ export const FLOOR: Program = {
   args: [join(bench, "light", "floor.ts")],
   path: "/agents/bench-agent",
 };
+
+/** The same program, with a bound for what V8 lets new objects take before it looks which of them are still used. */
+export function bounded(program: Program): Program {
+  return { ...program, args: [YOUNG_BOUND, ...program.args] };
+}
 
 /** Other servers in `folder`, by their names; those that are not there are left out. */
 export function peersIn(folder: string | undefined, names: readonly string[]): Map<string, Program> {
