@@ -106,7 +106,7 @@ test("recovery: bounds, words, and a hook that is told", async () => {
   const turn = agent.saveMessages([ask("Hi.")]);
   await expect.poll(() => model.calls.length).toBe(1);
   await expect.poll(() => clock.pending()).toBeGreaterThan(0);
-  await clock.advance(2_000);
+  await clock.advance(1_000);
   await expect.poll(() => model.calls.length).toBe(2);
   await clock.advance(200);
   expect(await turn).toMatchObject({ status: "completed" });
