@@ -12,7 +12,7 @@ const boundLimit = /\b(LIMIT|OFFSET)\s+\?/;
 
 /**
  * SQL lives in `src/store`, where one file holds the statements of one table. The Node host has a database
- * of its own, in files named `host-db*`; objects keep blobs in rows (`object-rows.ts`). Tests and the exported conformance suites speak as users do. A number of rows is
+ * of its own, in files named `host-db*`; objects keep blobs in rows (`object-rows.ts`); a cluster speaks to PostgreSQL in `cluster/pg-*`. Tests and the exported conformance suites speak as users do. A number of rows is
  * bound as `LIMIT (SELECT ?)`.
  */
 export function checkSql(root: string): string[] {
@@ -35,6 +35,7 @@ function mayHoldSql(path: string): boolean {
     path.startsWith("src/store/") ||
     path.startsWith("src/testing/") ||
     path === "src/host/cloudflare/object-rows.ts" ||
+    /^src\/host\/node\/cluster\/pg-[^/]*$/.test(path) ||
     /^src\/host\/node\/host-db[^/]*$/.test(path)
   );
 }

@@ -70,7 +70,7 @@ export const folderOrder: readonly Place[] = [
   { name: "admin", what: "the door of operators: what they can ask for, what they are told, what is hidden from them" },
   {
     name: "host",
-    what: "what implements the port: lives, gate, sockets; `node/` has files, HTTP and `ws`, `cloudflare/` Durable Objects",
+    what: "what implements the port: lives, gate, sockets; `node/` has files, HTTP and `ws`, in `node/cluster/` PostgreSQL in their place, `cloudflare/` Durable Objects",
   },
   { name: "cli", what: "`perdure`, the command: asks a host by its socket or over HTTP, or opens a directory at rest" },
   // Stands alone, and runs in browsers: usable without an agent. Of agents it knows the frames.

@@ -3,12 +3,14 @@ import { CLOSE_WORDS, closeCode } from "../wire/close-code.ts";
 
 /** Nothing went wrong with the agent: it, or its host, was ended. */
 export function wasEnded(error: unknown): boolean {
-  return PerdureError.is(error, "host_stopped") || PerdureError.is(error, "agent_gone");
+  return (
+    PerdureError.is(error, "host_stopped") || PerdureError.is(error, "agent_gone") || PerdureError.is(error, "fenced")
+  );
 }
 
 /** What a socket is closed with when its agent failed it. */
 export function failureCode(error: unknown): number {
-  if (PerdureError.is(error, "host_stopped")) return closeCode.serviceRestart;
+  if (PerdureError.is(error, "host_stopped") || PerdureError.is(error, "fenced")) return closeCode.serviceRestart;
   return PerdureError.is(error, "limit") ? closeCode.tryAgainLater : closeCode.internalError;
 }
 

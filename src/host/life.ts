@@ -166,7 +166,7 @@ export class Life implements AgentHost {
   async scrub(): Promise<void> {
     this.#writable();
     await this.durable();
-    this.#alive().scrub?.();
+    await this.#alive().scrub?.();
   }
 
   async erased(scope: string): Promise<void> {

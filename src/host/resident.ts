@@ -189,6 +189,15 @@ export class Resident implements LifeOwner, SocketOwner {
     this.#leave(life, reason);
   }
 
+  /** Its rows are another process's now, which does all that it has to do: clients are to go there. */
+  lose(why: PerdureError): void {
+    this.end(why);
+    this.#disarm();
+    this.#stopRetry();
+    this.#indexed = false;
+    this.closeSockets(closeCode.serviceRestart, "agent moved");
+  }
+
   /** The class has other code now: a life with it continues what the old one did. Sockets stay. A failed start is tried again. */
   renew(reason: PerdureError): void {
     if (this.#life === undefined && this.#cancelRetry === undefined) return;
@@ -276,6 +285,8 @@ export class Resident implements LifeOwner, SocketOwner {
 
   failed(life: Life, error: unknown): void {
     if (this.#life !== life) return;
+    // Whoever took the rows away says so, and what comes next.
+    if (PerdureError.is(error, "fenced")) return this.end(error);
     this.#publishFailure("sync", error);
     this.end(new PerdureError("agent_gone", `${this.id} could not make its rows durable: ${errorText(error)}`));
     this.closeSockets(closeCode.internalError, "storage failed");

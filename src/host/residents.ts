@@ -22,7 +22,7 @@ import type { LogEntry } from "./log.ts";
 import type { Publish, Reach } from "./reach.ts";
 import type { Registry } from "./registry.ts";
 import { lookInto } from "./look-into.ts";
-import type { Storage } from "./storage.ts";
+import type { Keeper, Storage } from "./storage.ts";
 import { transfer } from "./transfer.ts";
 import { WakeIndex } from "./wake-index.ts";
 
@@ -96,7 +96,8 @@ export class Residents implements LifeSurroundings, Reach {
     for (const words of this.storage.notices ?? []) {
       this.report("host", new PerdureError("bad_state", words), { stage: "start" });
     }
-    this.#eraseDoomed();
+    this.storage.attach?.(this.#keeper());
+    this.#eraseDoomed(this.storage.index.doomed());
     this.#tellStrangers();
     this.#index.start();
     this.#eviction.start();
@@ -199,6 +200,7 @@ export class Residents implements LifeSurroundings, Reach {
 
   async remove(path: AgentPath): Promise<void> {
     const top = agentId(path);
+    if (this.storage.claim !== undefined) await this.storage.claim(top);
     const ids = new Set(this.storage.index.tree(top));
     ids.add(top);
     for (const key of this.#residents.keys()) if (key.startsWith(`${top}/`)) ids.add(key);
@@ -224,7 +226,8 @@ export class Residents implements LifeSurroundings, Reach {
   }
 
   exists(path: AgentPath): Promise<boolean> {
-    return Promise.resolve(this.storage.index.has(agentId(path)));
+    const id = agentId(path);
+    return this.storage.exists?.(id) ?? Promise.resolve(this.storage.index.has(id));
   }
 
   async admitChild(
@@ -331,9 +334,28 @@ export class Residents implements LifeSurroundings, Reach {
     }
   }
 
+  /** For a storage whose agents come and go while this host runs. */
+  #keeper(): Keeper {
+    const within = (root: string) => [...this.#residents].filter(([id]) => id === root || id.startsWith(`${root}/`));
+    return {
+      took: (cutOff, doomed) => {
+        if (this.#stopping) return;
+        this.#eraseDoomed(doomed);
+        for (const id of cutOff) this.#wake(id);
+        this.#index.rearm();
+      },
+      lost: (root, why) => {
+        for (const [, resident] of within(root)) resident.lose(why);
+        this.#index.rearm();
+      },
+      keeps: (root) => within(root).some(([, resident]) => !resident.empty),
+      knows: (id) => this.#registry.has(leafOf(parseAgentId(id)).className),
+      failed: (error) => this.report("host", error, { stage: "cluster" }),
+    };
+  }
+
   /** Finishes what an earlier process had begun to delete. */
-  #eraseDoomed(): void {
-    const ids = this.storage.index.doomed();
+  #eraseDoomed(ids: readonly string[]): void {
     if (ids.length === 0) return;
     this.#erase(ids).catch((error: unknown) => {
       for (const id of ids) this.failed(parseAgentId(id), "delete", error);

@@ -257,6 +257,7 @@ const STATUS: Partial<Record<PerdureError["code"], number>> = {
   read_only: 403,
   too_large: 413,
   limit: 503,
+  fenced: 503,
   host_stopped: 503,
   disk_full: 507,
 };

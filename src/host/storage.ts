@@ -15,8 +15,8 @@ export interface AgentStore extends Sql {
   /** Whether anything was written in this life. */
   readonly wrote: boolean;
   durable(): Promise<void>;
-  /** Rewrites the rows' files without anything that was deleted. Blocks. @throws PerdureError */
-  scrub?(): void;
+  /** Rewrites the rows' files without anything that was deleted. Blocks while it does. @throws PerdureError */
+  scrub?(): Promise<void>;
   /**
    * Lets go of files and memory, before it returns. Resolves when every commit is as safe as the gate wants it: what still waits
    * there leaves then, and is dropped when this rejects.
@@ -60,9 +60,36 @@ export interface AgentStorage {
   readonly index: Pick<AgentIndex, "settle" | "isDoomed" | "lost" | "told" | "erased">;
   /** Before {@link AgentStorage.open}: makes the rows this process's own, and brings them here. @throws PerdureError */
   claim?(id: string): Promise<void>;
+  /** Whether an agent has ever stored something, here or elsewhere. Default: the index knows. */
+  exists?(id: string): Promise<boolean>;
   open(id: string, listener: TxListener): AgentStore;
   /** Deletes the rows and files of a doomed agent, which has no life at that moment. Then it is doomed no more. */
   remove(id: string): Promise<void>;
+}
+
+/** What a storage that other processes share with this one has to say to its host. */
+export interface Keeper {
+  /** A tree of agents is this process's now: these were cut off, and those are to be deleted. */
+  took(cutOff: readonly string[], doomed: readonly string[]): void;
+  /** It is so no more: all lives in it end at once, and clients are sent away to come back. */
+  lost(root: string, why: PerdureError): void;
+  /** Whether something here still needs agents of this tree. */
+  keeps(root: string): boolean;
+  /** Whether this process has the code of an agent. */
+  knows(id: string): boolean;
+  /** Something went wrong that nobody waits for. */
+  failed(error: unknown): void;
+}
+
+/** How a storage is doing, for health checks. */
+export interface StorageHealth {
+  readonly ok: boolean;
+  readonly cluster?: {
+    readonly node: string;
+    readonly engineMs: number;
+    readonly owned: number;
+    readonly queueBytes: number;
+  };
 }
 
 /** Where a host keeps everything. */
@@ -70,6 +97,10 @@ export interface Storage extends AgentStorage {
   readonly index: AgentIndex;
   /** What was found to be wrong as it was opened, and what was done about it; for the log. */
   readonly notices?: readonly string[];
+  /** Begins to speak to the host, which asks for nothing before. */
+  attach?(keeper: Keeper): void;
+  /** Default: it is well. */
+  readonly health?: StorageHealth;
   /** Where it is noted what operators do. Without it, nowhere. */
   readonly audit?: AuditBook;
   /** Whole agents as bytes, out and in. Without it there are no backups. */

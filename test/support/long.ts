@@ -16,6 +16,7 @@ export const LONG: readonly string[] = [
   "test/chat/{crash-approved,crash-queue,crash-stop,crash-turn,resume-race,writes}.test.ts",
   "test/cloudflare/{conformance,workerd}.test.ts",
   "test/cloudflare/hooks.test.tsx",
+  "test/cluster/{conformance,kill}.test.ts",
   "test/collections/agents/crash-points.test.ts",
   "test/collections/claims/{interleavings,processes}.test.ts",
   "test/collections/runner/{odd-runs,restart}.test.ts",

@@ -40,9 +40,9 @@ export function openOn(probe: ConformanceProbe, storage: Storage): Promise<Confo
   return start(probe, { storage }, reopen, () => undefined);
 }
 
-async function start(
+export async function start(
   probe: ConformanceProbe,
-  options: Pick<ServeOptions, "dir" | "storage">,
+  options: Pick<ServeOptions, "dir" | "storage" | "cluster">,
   reopen: (stop: () => Promise<void>) => Promise<ConformanceHost>,
   cleanUp: () => void,
 ): Promise<ConformanceHost> {

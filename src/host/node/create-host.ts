@@ -43,6 +43,23 @@ export interface Target {
   readonly agent?: AgentStep;
 }
 
+/** How a host is doing. */
+export interface HostStatus {
+  readonly ok: boolean;
+  /** Agents in memory. */
+  readonly live: number;
+  /** Agents that the host keeps anything of: a socket, an alarm. */
+  readonly kept: number;
+  readonly connections: number;
+  /** Of a host whose agents are in a database that others share: what it owns there, and how it reaches it. */
+  readonly cluster?: {
+    readonly node: string;
+    readonly engineMs: number;
+    readonly owned: number;
+    readonly queueBytes: number;
+  };
+}
+
 /** Agents in this process, to be mounted into any Node server, as with `app.use(host.handler)`. */
 export interface Host {
   /** Answers a request to an agent; 404 for any other path. */
@@ -62,7 +79,7 @@ export interface Host {
   /** Ids of agents that have stored something, in pages. */
   listAgents(options?: { after?: string; limit?: number }): string[];
   /** For health checks. */
-  status(): { ok: boolean; live: number; kept: number; connections: number };
+  status(): HostStatus;
   /**
    * Replaces the classes. Agents in memory whose class changed end their life and go on with the new code; rows, sockets and
    * turns stay, calls under way fail with `agent_gone`. For development: see `watchAgents()`.
@@ -162,7 +179,10 @@ export function makeHost(options: HostOptions): { readonly host: Host; readonly 
     },
     listAgents: ({ after = "", limit = 1000 } = {}) => storage.index.list(after, limit),
     replaceAgents: ({ agents, subAgents = {} }) => residents.renew(registry.replace(agents, subAgents)),
-    status: () => ({ ok: !residents.stopping, ...residents.counts }),
+    status() {
+      const { ok = true, ...more } = storage.health ?? {};
+      return { ok: ok && !residents.stopping, ...residents.counts, ...more };
+    },
     stop() {
       stopped ??= residents
         .stop(graceMs)

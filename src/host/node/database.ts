@@ -128,8 +128,8 @@ export class AgentDatabase implements AgentStore {
     }
   }
 
-  /** Rewrites the file without deleted rows; empties the log. @throws PerdureError `bad_state` in a transaction, `disk_full` */
-  scrub(): void {
+  /** Rewrites the file without deleted rows, and leaves nothing of them in the log. @throws PerdureError `bad_state` in a transaction, `disk_full` */
+  async scrub(): Promise<void> {
     if (this.#depth > 0) throw new PerdureError("bad_state", "A database cannot be rewritten inside a transaction.");
     const handle = this.#handle(false);
     if (this.blank) return;
@@ -137,7 +137,8 @@ export class AgentDatabase implements AgentStore {
     this.#file.beforeMove?.();
     this.#control(handle, "VACUUM");
     try {
-      handle.db.pragma("wal_checkpoint(TRUNCATE)");
+      if (this.#file.rewritten === undefined) handle.db.pragma("wal_checkpoint(TRUNCATE)");
+      else await this.#file.rewritten();
     } catch (thrown) {
       throw toSqlError(thrown, this.#label);
     }

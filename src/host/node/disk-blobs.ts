@@ -72,6 +72,6 @@ export function memoryBlobs(): Blobs {
   };
 }
 
-function blobName(bytes: Uint8Array): string {
+export function blobName(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }

@@ -22,6 +22,8 @@ export interface AgentFile {
   committed?(level: WriteLevel): void;
   /** SQLite is to move its log into the file. */
   beforeMove?(): void;
+  /** All of the open database was written anew: forgets for good what stood in it before. Default: its log is emptied. */
+  rewritten?(): Promise<void>;
   /** The database was closed: forget descriptors. */
   closed(): void;
 }

@@ -4,11 +4,19 @@
 import "./node-version.ts";
 
 // Hosts
-export { createHost, getSubAgentByName, type Host, routeAgentRequest, type Target } from "./create-host.ts";
+export {
+  createHost,
+  getSubAgentByName,
+  type Host,
+  type HostStatus,
+  routeAgentRequest,
+  type Target,
+} from "./create-host.ts";
 export { findAgents } from "./agent-directory.ts";
 export type { FoundAgent, FoundAgents } from "./agent-directory.ts";
 export { watchAgents, type WatchedAgents, type WatchOptions } from "./agent-directory-watch.ts";
 export type { AdminOptions } from "./admin-http.ts";
+export type { ClusterOptions } from "./cluster/open-cluster.ts";
 export { serve, type ServedHost, type ServeOptions } from "./serve.ts";
 export type { Log, LogEntry } from "../log.ts";
 export type { HostLimits, HostOptions } from "./options.ts";

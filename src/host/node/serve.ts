@@ -7,8 +7,10 @@ import { type AgentClasses, loadNeeds } from "../registry.ts";
 import { misdirected } from "../route.ts";
 import { type OpenedAgents, openAgents } from "./agent-directory-open.ts";
 import { type AdminHttp, type AdminOptions, openAdminHttp } from "./admin-http.ts";
+import type { ClusterOptions } from "./cluster/open-cluster.ts";
 import { type Host, makeHost } from "./create-host.ts";
 import { checkOptions, type HostOptions, hostOptionNames } from "./options.ts";
+import type { Storage } from "../storage.ts";
 import { toListener } from "./to-request.ts";
 
 const DEFAULT_PORT = 8787;
@@ -36,12 +38,14 @@ export interface ServeOptions extends Omit<HostOptions, "agents"> {
   readonly assets?: string;
   /** Lets operators in over HTTP, at `/_perdure/`, with a token. Default: only by the socket in `dir`. */
   readonly admin?: AdminOptions;
+  /** Keeps the agents in PostgreSQL instead of in `dir`, which is a cache then and may be lost. Needs the package `pg`. */
+  readonly cluster?: ClusterOptions;
   /** Whether SIGTERM and SIGINT stop the host in order and then end the process. Default true. */
   readonly signals?: boolean;
 }
 
 const ownOptionNames = namesOf<Omit<ServeOptions, keyof HostOptions>>()(
-  "watch port hostname healthPath fetch assets admin signals",
+  "watch port hostname healthPath fetch assets admin cluster signals",
 );
 
 /** A host with a server of its own. */
@@ -61,7 +65,8 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   const agents = await openAgents(options);
   const hostname = options.hostname ?? "127.0.0.1";
   const hosts = options.hosts ?? (isLoopback(bracketed(hostname)) ? ofThisMachine : "any");
-  const { host, admin } = createFor(agents, { ...options, hosts });
+  const place = await placed(options, agents);
+  const { host, admin } = createFor(agents, { ...options, ...place, hosts }, () => place.storage?.close());
   const server = createServer(toListener(answers(host, { ...options, hosts }, assets, admin)));
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.on("upgrade", (request, socket, head) => {
@@ -100,7 +105,27 @@ function bracketed(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
-function createFor(agents: OpenedAgents, options: ServeOptions): { host: Host; admin: AdminHttp | undefined } {
+/** Where the agents are kept, if not in `dir`. What a cluster needs is loaded by whoever enters one. */
+async function placed(
+  options: ServeOptions,
+  agents: OpenedAgents,
+): Promise<{ readonly storage?: Storage; readonly dir?: undefined }> {
+  const { cluster } = options;
+  if (cluster === undefined) return {};
+  try {
+    const { openCluster } = await import("./cluster/open-cluster.ts");
+    return { storage: await openCluster(cluster, { ...options, ...agents.classes }), dir: undefined };
+  } catch (thrown) {
+    agents.close();
+    throw thrown;
+  }
+}
+
+function createFor(
+  agents: OpenedAgents,
+  options: Omit<ServeOptions, "dir"> & { readonly dir?: string | undefined },
+  failed: () => Promise<void> | undefined,
+): { host: Host; admin: AdminHttp | undefined } {
   try {
     const given = Object.entries(options).filter(([name]) => Object.hasOwn(hostOptionNames, name));
     // Before anything is opened: what is wrong with it must not leave a host behind.
@@ -110,6 +135,7 @@ function createFor(agents: OpenedAgents, options: ServeOptions): { host: Host; a
     return { host, admin: open?.(house) };
   } catch (thrown) {
     agents.close();
+    void failed()?.catch(() => {});
     throw thrown;
   }
 }
