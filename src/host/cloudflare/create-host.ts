@@ -21,7 +21,14 @@ import { type RouteOptions, Router } from "../route.ts";
 import { atLeast, routeRules } from "../route-rules.ts";
 import { headOf, type ObjectHost, ResidentObject } from "./object.ts";
 import { type AgentObject, ObjectLinks, passportOf, received, sent, withPassport } from "./object-links.ts";
-import { type ObjectNamespace, type ObjectState, type PlatformSocket, socketPair, upgraded } from "./platform.ts";
+import {
+  type Bucket,
+  type ObjectNamespace,
+  type ObjectState,
+  type PlatformSocket,
+  socketPair,
+  upgraded,
+} from "./platform.ts";
 
 const DEFAULT_BINDING = "PERDURE";
 const DEFAULT_HEARTBEAT_MS = 30_000;
@@ -35,6 +42,8 @@ export interface CloudflareOptions extends RouteOptions {
   readonly subAgents?: AgentClasses;
   /** The name of the binding of the object class. Default `PERDURE`. */
   readonly binding?: string;
+  /** The name of the binding of an R2 bucket for files and other large bytes. Default: rows of each agent. Not to be changed later. */
+  readonly bucket?: string;
   /** What agents get as `this.env`. Default: the bindings of the Worker. */
   readonly env?: object;
   /** Handed to `onStart` of every agent that this host wakes. */
@@ -50,7 +59,7 @@ export interface CloudflareOptions extends RouteOptions {
 }
 
 const optionNames = namesOf<CloudflareOptions>()(
-  "agents subAgents binding env props heartbeatMs connectionsPerAgent log onEvent prefix cors origins hosts maxBodyBytes",
+  "agents subAgents binding bucket env props heartbeatMs connectionsPerAgent log onEvent prefix cors origins hosts maxBodyBytes",
   "onBeforeRequest onBeforeConnect",
 );
 
@@ -97,6 +106,7 @@ export function createCloudflareHost(options: CloudflareOptions): CloudflareHost
     publish,
     log,
     heartbeatMs: atLeast(1, options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS, "heartbeatMs"),
+    bucket: () => (options.bucket === undefined ? undefined : bucketOf(options.bucket)),
     maxBodyBytes: rules.maxBodyBytes,
     maxConnections: atLeast(1, options.connectionsPerAgent ?? DEFAULT_CONNECTIONS, "connectionsPerAgent"),
   };
@@ -223,6 +233,16 @@ function namespaceOf(binding: string): ObjectNamespace<AgentObject> {
   throw new PerdureError(
     "bad_config",
     `The Worker has no binding "${binding}" of an object class. Add it to durable_objects in the wrangler configuration, or name yours with \`binding\`.`,
+  );
+}
+
+/** @throws PerdureError `bad_config` when the Worker has no such binding */
+function bucketOf(binding: string): Bucket {
+  const found = bindings[binding] as Bucket | undefined;
+  if (typeof found === "object" && "list" in found) return found;
+  throw new PerdureError(
+    "bad_config",
+    `The Worker has no binding "${binding}" of a bucket. Add it to r2_buckets in the wrangler configuration.`,
   );
 }
 

@@ -4,9 +4,10 @@ import { RESERVED_PREFIX } from "../../store/migrations.ts";
 import { toSqlError } from "../sql-error.ts";
 import { guardStatement, isReading } from "../statement-guard.ts";
 import { type AgentStore, checkTxEnd, type TxListener } from "../storage.ts";
+import { bucketBlobs } from "./bucket-blobs.ts";
 import { hasTables, rowBlobs } from "./object-rows.ts";
 import { lateTablesAfter, newestTables, plainSql } from "./object-schema.ts";
-import type { ObjectStorage } from "./platform.ts";
+import type { Bucket, ObjectStorage } from "./platform.ts";
 
 /** Statements that were judged; agents use a few dozen. */
 const MAX_JUDGED = 2_000;
@@ -41,14 +42,21 @@ export class ObjectStore implements AgentStore {
   #needed = 0;
   #synced = 0;
 
-  /** @param onWrite something was stored */
-  constructor(label: string, storage: ObjectStorage, listener: TxListener, onWrite: () => void) {
+  /** @param onWrite something was stored @param bucket where large bytes go; undefined: into rows */
+  constructor(
+    label: string,
+    storage: ObjectStorage,
+    listener: TxListener,
+    onWrite: () => void,
+    bucket: Bucket | undefined,
+  ) {
     this.#label = label;
     this.#storage = storage;
     this.#listener = listener;
     this.#onWrite = onWrite;
     this.#blank = !hasTables(storage);
-    this.blobs = rowBlobs(storage, () => this.#whole(() => this.#change()));
+    const wrote = () => this.#whole(() => this.#change());
+    this.blobs = bucket === undefined ? rowBlobs(storage, wrote) : bucketBlobs(bucket, label, wrote);
   }
 
   get blank(): boolean {

@@ -15,13 +15,14 @@ import type { Registry } from "../registry.ts";
 import { Resident } from "../resident.ts";
 import { failureResponse } from "../route.ts";
 import { transfer } from "../transfer.ts";
+import { emptyBucket } from "./bucket-blobs.ts";
 import { ObjectAlarm } from "./object-alarm.ts";
 import type { ObjectLinks, Passport, RequestHead, SentVerdict } from "./object-links.ts";
 import { received } from "./object-links.ts";
 import { hasTables } from "./object-rows.ts";
 import { forgetSpilled, keptSockets, newSocket } from "./object-socket.ts";
 import { ObjectStore } from "./object-store.ts";
-import { type ObjectState, type PlatformSocket, socketPair, upgraded } from "./platform.ts";
+import { type Bucket, type ObjectState, type PlatformSocket, socketPair, upgraded } from "./platform.ts";
 
 /** A deletion that was cut off is taken up again after this. */
 const REMOVE_AGAIN_MS = 1_000;
@@ -45,6 +46,8 @@ export interface ObjectHost {
   readonly heartbeatMs: number;
   readonly maxBodyBytes: number;
   readonly maxConnections: number;
+  /** Where large bytes go; undefined: into rows. */
+  readonly bucket: () => Bucket | undefined;
 }
 
 /**
@@ -262,7 +265,7 @@ export class ResidentObject implements LifeSurroundings {
     const { storage } = this.#ctx;
     const lost = () => [...storage.kv.list({ prefix: LOST })].map(([key]) => key.slice(LOST.length));
     return {
-      open: (id, listener) => new ObjectStore(id, storage, listener, () => this.#wrote()),
+      open: (id, listener) => new ObjectStore(id, storage, listener, () => this.#wrote(), this.#host.bucket()),
       remove: () => this.removeSelf(),
       index: {
         settle() {},
@@ -322,6 +325,8 @@ export class ResidentObject implements LifeSurroundings {
       for (const kid of this.#kids()) received(await this.#host.links.of(parseAgentId(kid)).perdureRemove());
       const parent = this.#parent;
       if (parent !== undefined) received(await this.#host.links.of(parent).perdureChildGone(leafOf(this.#path)));
+      const bucket = this.#host.bucket();
+      if (bucket !== undefined) await emptyBucket(bucket, this.#id);
       await storage.deleteAlarm();
       await storage.deleteAll();
       this.#isNamed = false;

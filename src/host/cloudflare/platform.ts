@@ -21,6 +21,14 @@ export interface ObjectStorage {
   deleteAll(): Promise<void>;
 }
 
+/** A bucket of the platform (R2), as far as this host uses it. */
+export interface Bucket {
+  put(key: string, bytes: Uint8Array): Promise<unknown>;
+  get(key: string): Promise<{ arrayBuffer(): Promise<ArrayBuffer> } | null>;
+  delete(keys: string | string[]): Promise<void>;
+  list(options: { readonly prefix: string }): Promise<{ readonly objects: readonly { readonly key: string }[] }>;
+}
+
 /** The platform's end of a socket that may outlive the object's stay in memory. */
 export interface PlatformSocket {
   readonly readyState: number;

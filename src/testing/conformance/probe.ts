@@ -162,6 +162,8 @@ async function invoke(
       return life.frames.map((frame) => (typeof frame === "string" ? frame : { bytes: [...frame] }));
     case "closes":
       return life.closes;
+    case "remove":
+      return host.remove(pathOf(String(args[0])));
     case "let in":
       return life.door.resolve();
     default:
