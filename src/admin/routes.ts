@@ -7,6 +7,8 @@ import { parseAgentId } from "../wire/agent-path.ts";
 import { type AdminAsked, type AdminRoute, countIn, known, page, pathOf } from "./asked.ts";
 import { describeAgent, questionsIn, readMessages, summarise } from "./agent-report.ts";
 import { COPY_ROUTES } from "./copy-routes.ts";
+import { currentSession, readOwnerLine } from "../store/session.ts";
+import { tapeOf } from "./tape.ts";
 import type { AdminHouse, RunningHouse } from "./house.ts";
 import { describeRequest, describeTurnWhole, listTurns, lookForRequest } from "./turn-report.ts";
 
@@ -75,6 +77,18 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
     act: "admin.turns",
     answer: ({ house, params }) =>
       house.look(known(house, params), (rows) => describeTurnWhole(rows, params.turn ?? "")),
+  },
+  {
+    method: "GET",
+    shape: "agents/{id}/tape",
+    act: "admin.tape",
+    answer: ({ house, params, query }) => {
+      const id = known(house, params);
+      const session = query.get("session") ?? house.look(id, (rows) => currentSession(rows));
+      if (house.look(id, (rows) => readOwnerLine(rows, session)) === undefined)
+        throw new PerdureError("not_found", `There is no session ${JSON.stringify(session)}.`);
+      return new AdminStream(tapeOf((read) => house.look(id, read), id, session));
+    },
   },
   {
     method: "GET",

@@ -1,5 +1,6 @@
+import fs from "node:fs";
 import { styleText } from "node:util";
-import { PerdureError } from "../base/error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import { isRecord } from "../base/json.ts";
 import { diffRequests, type RequestParts } from "../model/request-diff.ts";
 import {
@@ -18,6 +19,7 @@ import {
   toError,
 } from "./call.ts";
 import { COPY_COMMANDS } from "./copy-commands.ts";
+import { describeDifference, diffTapes, parseTape, type Tape } from "../model/tape.ts";
 import { listPages, readPage } from "./docs.ts";
 import { cut, dim, harmless, terminalWidth, toFields, toTable } from "./table.ts";
 import { Unreached } from "./target.ts";
@@ -57,6 +59,21 @@ export const COMMANDS: readonly Command[] = [
     ...{ name: "request", operands: ["<agent>", "<turn>", "[step]"], options: ["diff", "now"] },
     what: "what a model was sent, and whether that is proved; --diff: to the call before; --now: to the code of now",
     run: request,
+  },
+  {
+    ...{ name: "tape", operands: ["<agent>"], options: ["session", "out"] },
+    what: "a session as a file for tests and reports; --out FILE, else to stdout",
+    run: tape,
+  },
+  {
+    ...{ name: "diff", operands: ["<tape>", "<tape>"], options: [], what: "where two tapes part; exit 1 if they do" },
+    run(call) {
+      const [before = "", after = ""] = call.operands;
+      const found = diffTapes(readTapeFile(before), readTapeFile(after));
+      if (found === undefined) return print(call, [{ equal: true }], () => "equal");
+      print(call, [{ equal: false, ...found }], () => harmless(describeDifference(found)));
+      throw new NotHeld("The tapes differ.");
+    },
   },
   {
     ...{ name: "tail", operands: ["[agent]"], options: [], what: "events as they happen, until Ctrl-C" },
@@ -150,6 +167,32 @@ async function tail(call: Call): Promise<void> {
   } finally {
     process.off("SIGINT", end).off("SIGTERM", end);
   }
+}
+
+async function tape(call: Call): Promise<void> {
+  const { out } = call.values;
+  const response = await answered(call, "GET", `${agent(call)}/tape${query(call, ["session"])}`);
+  const lines: string[] = [];
+  for await (const line of linesOf(response)) {
+    const failed = (JSON.parse(line) as Item)["error"];
+    if (isRecord(failed) && !line.includes('"t":')) throw toError(failed, (await call.target()).isAtRest);
+    if (typeof out === "string") lines.push(`${line}\n`);
+    else process.stdout.write(`${line}\n`);
+  }
+  if (typeof out !== "string") return;
+  fs.writeFileSync(out, lines.join(""));
+  console.error(harmless(`${lines.length} lines in ${out}`));
+}
+
+/** @throws PerdureError `bad_input` for a file that is not there or no tape */
+function readTapeFile(file: string): Tape {
+  let text: string;
+  try {
+    text = fs.readFileSync(file, "utf8");
+  } catch (thrown) {
+    throw new PerdureError("bad_input", `${file} cannot be read: ${errorText(thrown)}`);
+  }
+  return parseTape(text, file);
 }
 
 /** The call of a step, by the last of its tries. @throws PerdureError `not_found` */

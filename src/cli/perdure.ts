@@ -23,6 +23,7 @@ const OPTIONS = {
   yes: { type: "boolean" },
   diff: { type: "boolean" },
   now: { type: "boolean" },
+  out: { type: "string", short: "o" },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean" },
   by: { type: "string" },

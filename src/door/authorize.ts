@@ -122,6 +122,8 @@ export const ADMIN_ACTS = {
   "admin.turns": "read",
   /** What a model was sent. */
   "admin.request": "read",
+  /** A session with all of that, as a file. */
+  "admin.tape": "read",
   /** What agents report, as it happens. */
   "admin.events": "read",
   /** Calls that wait for a person. */

@@ -2,7 +2,7 @@ import { isRecord, sameJson } from "../base/json.ts";
 import type { ShownRequest } from "./read-request.ts";
 
 /** A place where two values differ. A side that is undefined is not there. */
-interface Difference {
+export interface Difference {
   /** Names and numbers with dots: `messages.3.content.0.text`. */
   readonly path: string;
   readonly before: unknown;

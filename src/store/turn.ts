@@ -196,6 +196,11 @@ export function newestTurns(db: Sql, limit: number): TurnLine[] {
   return turnLines.select(db, "ORDER BY seq DESC LIMIT (SELECT ?)", limit);
 }
 
+/** The turns of a session that have begun and ended, in the order in which they were accepted. */
+export function answeredTurns(db: Sql, session: string): TurnRow[] {
+  return turns.select(db, `WHERE session = ? AND attempts > 0 AND status NOT IN ${OPEN} ORDER BY seq`, session);
+}
+
 export function readTurn(db: Sql, id: string): TurnRow | undefined {
   return turns.one(db, "id = ?", id);
 }

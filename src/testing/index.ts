@@ -11,6 +11,25 @@ export type { ScriptedFile, ScriptedReply, ScriptedSource, ScriptedToolCall, Scr
 export { countCalls } from "./count-calls.ts";
 export type { CallCounter } from "./count-calls.ts";
 
+// Recorded conversations
+export { promptLock, readTape, replay, tapeModel } from "./tape.ts";
+export type { Replay, ReplayOptions, TapeMatch, TapeModel } from "./tape.ts";
+export { diffTapes, parseTape } from "../model/tape.ts";
+export type {
+  Tape,
+  TapeAnswer,
+  TapeCall,
+  TapeDifference,
+  TapeEnd,
+  TapeEvent,
+  TapeHead,
+  TapeSaid,
+  TapeTool,
+  TapeToolCall,
+  TapeTurn,
+} from "../model/tape.ts";
+export type { Difference } from "../model/request-diff.ts";
+
 // A model server that plays a script
 export { fakeOpenAI } from "./fake-openai.ts";
 export type { FakeAnswer, FakeOpenAI, FakeOpenAIBody, FakeOpenAIRequest, FakeOpenAIScript } from "./fake-openai.ts";

@@ -43,7 +43,7 @@ export const LONG: readonly string[] = [
   "test/think/crash-{again,background,context,erase,execute,identity,inbox,model,runaway,stop,tasks}.test.ts",
   "test/think/{failing-writes,interleave*,odd-names,requests-random}.test.ts",
   "test/together/{budgets-random,crash-approval,crash-budgets,crash-clear,crash-detached,crash-stop,crash-tree}.test.ts",
-  "test/testing/crash.test.ts",
+  "test/testing/{crash,tape}.test.ts",
   "test/together/public-restart.test.tsx",
   "test/workspace/crash.test.ts",
 ];
