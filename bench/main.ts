@@ -3,6 +3,7 @@
 // ours, and `--check`, which ends with 1 when a figure is far from its aim.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem, type } from "node:os";
+import { backup } from "./backup/backup.ts";
 import { callPaths } from "./chat/call-paths.ts";
 import { collections } from "./collections/collections.ts";
 import { context } from "./context/context.ts";
@@ -32,6 +33,7 @@ for (const section of [
   stall,
   context,
   light,
+  backup,
 ]) {
   if (only !== undefined && !section.title.toLowerCase().includes(only)) continue;
   const measured = await section.run((line) => process.stderr.write(`  ${line}\n`));
