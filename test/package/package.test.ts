@@ -57,6 +57,8 @@ test("the package is small, and has no sources and tests in it", () => {
   expect(packed.files.length).toBeLessThanOrEqual(500);
   expect(packed.unpackedSize).toBeLessThanOrEqual(4 * MEGABYTE);
   const folders = new Set(packed.files.map(({ path }) => path.split("/")[0]));
+  // Pages for those who change the code are where the code is.
+  expect(packed.files.filter(({ path }) => /^docs\/(architecture|glossary)\.md$/.test(path))).toEqual([]);
   expect([...folders].sort()).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "dist", "docs", "package.json"]);
 });
 
@@ -91,6 +93,7 @@ test("an import loads neither the AI SDK nor what an agent may never use; a firs
         "in-order",
         "index.js",
         "json",
+        "late-tables",
         "newcomer",
         "node.js",
         "on-node",
