@@ -87,7 +87,7 @@ async function restarted(run: Run): Promise<void> {
   await quiet(run, true);
 }
 
-const LEFT = ["message", "turn", "stream", "tool_call", "compaction", "approval", "session"];
+const LEFT = ["message", "turn", "stream", "tool_call", "compaction", "session"];
 
 /** Nothing is left of sessions that are deleted. */
 async function emptied(run: Run): Promise<void> {
