@@ -141,16 +141,21 @@ export function findAsked(all: Engine, given: ToolAnswer): Asked | undefined {
   return message && part && { session, message, part };
 }
 
-/** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
+/**
+ * Where a call waits that code answers without saying where: in the session of now, or at the end of any other. If a fork is what
+ * runs now, and has gone on with something else, the call waits in the session that it comes of.
+ */
 function sessionWaiting(all: Engine, toolCallId: string): string {
   const { host, session } = all;
-  const waits = (id: string) => {
+  const messageIn = (id: string) => {
     const message = all.transcripts.of(id).withCall(toolCallId);
     const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
-    return part !== undefined && !isTerminal(part);
+    return part !== undefined && !isTerminal(part) ? message : undefined;
   };
-  if (waits(session)) return session;
-  return sessionsEndingWith(host, toolCallId).find(waits) ?? session;
+  const here = messageIn(session);
+  const isLast = here !== undefined && all.transcripts.of(session).last()?.id === here.id;
+  const others = isLast ? [] : [all.transcripts.current, ...sessionsEndingWith(host, toolCallId)];
+  return others.find((id) => all.turnIn(id) === undefined && messageIn(id) !== undefined) ?? session;
 }
 
 /** Denies what nobody has approved in time, wherever it waits. What waits nowhere any more is over without a word. */
