@@ -1,5 +1,6 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { loadAiSdk } from "../base/ai-sdk.ts";
+import { toBase64 } from "../base/bytes.ts";
 import { fingerprint, sha256Base64 } from "../base/hash.ts";
 import type { ModelMessages } from "../context/model-messages.ts";
 import { isShownAsStored } from "../context/view.ts";
@@ -253,8 +254,21 @@ function nameOf({ hash, session }: FrameRow): string {
   return `${session} ${hash}`;
 }
 
+const FILES: ReadonlySet<string> = new Set(["file", "image", "reasoning-file"]);
+
+/** A message as one text. Most have no bytes in them, and need not be looked through. */
 function textOf(message: ModelMessage): string {
-  return JSON.stringify(message, (_, value: unknown) => (value instanceof Uint8Array ? [...value] : value));
+  return JSON.stringify(message, hasFile(message) ? bytesAsText : undefined);
+}
+
+function hasFile({ content }: ModelMessage): boolean {
+  return typeof content !== "string" && content.some(({ type }) => FILES.has(type));
+}
+
+function bytesAsText(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {
+  // Some bytes say themselves how they are written, as a number each.
+  const given = this[key];
+  return given instanceof Uint8Array ? { base64: toBase64(given) } : value;
 }
 
 function commonLength(a: readonly string[], b: readonly string[]): number {
