@@ -352,7 +352,6 @@ export class Turn {
       if (!this.#spoken && "delta" in admitted) {
         this.#spoken = true;
         this.log.flush();
-        crowded = true;
       }
     }
     return crowded;
