@@ -49,3 +49,23 @@ test("what looks like a key is hidden wherever it stands; ids and words stay", (
   const plain = "turn 0198c2f4-7d1e-7a3b-9c55-1234567890ab of Desk/anna cost 12 tokens; task-force-abcdefghijkl";
   expect(mask.text(plain)).toBe(plain);
 });
+
+test("texts that look like the beginnings of keys over and over are passed over once, however long they are", () => {
+  const hostile = [
+    "sk-".repeat(700_000),
+    "-eyJabcdefghijkl".repeat(120_000),
+    "eyJabcdefghijkl.".repeat(120_000),
+    "-----BEGIN PRIVATE KEY-----".repeat(80_000),
+    "-----BEGIN PRIVATE KEY-----\nMII".repeat(60_000),
+  ];
+  for (const text of hostile.slice(0, 2)) expect(mask.text(text) === text).toBe(true);
+  expect(mask.text(hostile[2] ?? "").startsWith("•••.•••.")).toBe(true);
+  for (const text of hostile.slice(3)) expect(mask.text(text) === text).toBe(true);
+  expect(mask.text(`xoxb-${"a".repeat(8_000_000)}`).startsWith("•••")).toBe(true);
+  // Keys in the midst of such texts are found all the same.
+  const token = `eyJ${"a".repeat(12)}.${"b".repeat(12)}.${"c".repeat(12)}`;
+  expect(mask.text(`host.example.${token}`)).toBe("host.example.•••");
+  expect(mask.text(`id-${token}.more`)).toBe("id-•••.more");
+  const key = "-----BEGIN RSA PRIVATE KEY-----\nDEK-Info: AES-128-CBC\nMII\n-----END RSA PRIVATE KEY-----";
+  expect(mask.text(`-----BEGIN PRIVATE KEY----- ${key} after`)).toBe("-----BEGIN PRIVATE KEY----- ••• after");
+});
