@@ -1,6 +1,6 @@
 import type { CopyAbout } from "../admin/house.ts";
 import { isRecord } from "../base/json.ts";
-import { answered, type Call, toError } from "./call.ts";
+import { answered, type Call, NotHeld, toError } from "./call.ts";
 import { Unreached } from "./target.ts";
 
 /** An agent's rows as a host sends them. */
@@ -27,11 +27,15 @@ export async function fetchRows(call: Call, id: string): Promise<SentRows> {
     ) as unknown;
     if (isRecord(about) && isRecord(about["error"])) throw toError(about["error"], (await call.target()).isAtRest);
     const promised = about as CopyAbout & { readonly bytes: number };
+    // They become names of files here, and whoever answers is somebody else.
+    if (!Array.isArray(promised.blobs) || !promised.blobs.every((name) => FILE_NAME.test(String(name))))
+      throw new NotHeld("What answers there names files otherwise than a host does. Nothing of it was written.");
     return { about: promised, bytes: allOf(pieces, value.subarray(end + 1), promised.bytes) };
   }
 }
 
 const NEWLINE = 10;
+const FILE_NAME = /^[0-9a-f]{64}$/;
 
 async function* allOf(rest: AsyncIterator<Uint8Array>, first: Uint8Array, size: number): AsyncIterable<Uint8Array> {
   let got = first.byteLength;

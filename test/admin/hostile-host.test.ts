@@ -1,0 +1,51 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { openTarget } from "../../src/cli/target.ts";
+import { openHost, tempDir } from "../host/open-host.ts";
+import { deskOf } from "./desk.ts";
+import { perdure, type Ran } from "./run-command.ts";
+
+const WANTED = Buffer.from("what somebody else wants there");
+
+/** Runs the command against something that answers what it likes. */
+async function against(answers: Readonly<Record<string, object | Buffer>>, args: readonly string[]): Promise<Ran> {
+  const server = createServer((request, response) => {
+    const answer = answers[(request.url ?? "").replace("/_perdure/v1/", "").replace(/\?.*/, "")] ?? WANTED;
+    response.end(Buffer.isBuffer(answer) ? answer : JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return perdure([...args, "--url", `http://127.0.0.1:${port}`], { PERDURE_TOKEN: "t".repeat(32) });
+}
+
+/** An agent's rows as a host sends them, but with other names of its files. */
+async function rowsNaming(blobs: readonly string[]): Promise<Buffer> {
+  const dir = tempDir();
+  const { Desk } = deskOf(["Good day."]);
+  const host = await openHost({ agents: { Desk }, dir });
+  await host.getAgentByName(Desk, "anna").runTurn({ input: "Hello" });
+  const target = await openTarget({ dir, who: "anna" });
+  const sent = Buffer.from(await (await target.ask("GET", "agents/Desk%2Fanna/rows")).arrayBuffer());
+  await host.stop();
+  const end = sent.indexOf("\n");
+  const about = JSON.parse(sent.subarray(0, end).toString()) as object;
+  return Buffer.concat([Buffer.from(JSON.stringify({ ...about, blobs })), sent.subarray(end)]);
+}
+
+test("a host that names files by a path has nothing written there, neither by an export nor by a backup", async () => {
+  const victim = join(tempDir(), "victim");
+  writeFileSync(victim, "mine");
+  const answers = {
+    backup: { at: 1, version: "1", items: [{ id: "Desk/anna", version: null }] },
+    "agents/Desk%2Fanna/rows": await rowsNaming([`../../../../../..${victim}`]),
+  };
+  for (const command of [["export", "Desk/anna"], ["backup"]]) {
+    const ran = await against(answers, [...command, "--to", join(tempDir(), "copy")]);
+    expect(ran).toMatchObject({ code: 1, err: expect.stringContaining("names files otherwise") });
+    expect(readFileSync(victim, "utf8")).toBe("mine");
+  }
+});
