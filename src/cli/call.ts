@@ -1,6 +1,6 @@
 import { PerdureError, type PerdureErrorCode } from "../base/error.ts";
 import { isRecord } from "../base/json.ts";
-import { harmless } from "./table.ts";
+import { harmless, harmlessJson } from "./table.ts";
 import { type Target, Unreached } from "./target.ts";
 
 /** An object of an answer. */
@@ -130,6 +130,6 @@ export function print(
     if (none !== "" && !json) console.error(none);
     return;
   }
-  const text = json ? items.map((item) => JSON.stringify(item)).join("\n") : toText(items);
+  const text = json ? items.map((item) => harmlessJson(JSON.stringify(item))).join("\n") : toText(items);
   process.stdout.write(`${text}\n`);
 }

@@ -21,7 +21,7 @@ import {
 import { COPY_COMMANDS } from "./copy-commands.ts";
 import { describeDifference, diffTapes, parseTape, type Tape } from "../model/tape.ts";
 import { listPages, readPage } from "./docs.ts";
-import { cut, dim, harmless, terminalWidth, toFields, toTable } from "./table.ts";
+import { cut, dim, harmless, harmlessJson, terminalWidth, toFields, toTable } from "./table.ts";
 import { Unreached } from "./target.ts";
 
 /** All of them, in the order in which they are listed. */
@@ -176,8 +176,9 @@ async function tape(call: Call): Promise<void> {
   for await (const line of linesOf(response)) {
     const failed = (JSON.parse(line) as Item)["error"];
     if (isRecord(failed) && !line.includes('"t":')) throw toError(failed, (await call.target()).isAtRest);
-    if (typeof out === "string") lines.push(`${line}\n`);
-    else process.stdout.write(`${line}\n`);
+    const shown = `${harmlessJson(line)}\n`;
+    if (typeof out === "string") lines.push(shown);
+    else process.stdout.write(shown);
   }
   if (typeof out !== "string") return;
   fs.writeFileSync(out, lines.join(""));
@@ -225,7 +226,7 @@ function requestPage([item = {}]: readonly Item[]): string {
     item;
   const facts = { call: item["call"], model, step, attempt, status, startedAt, proof, changed };
   const section = (name: string, value: unknown) =>
-    `\n\n${styleText("bold", name, { stream: process.stdout })}\n${harmless(toText(value))}`;
+    `\n\n${styleText("bold", harmless(name), { stream: process.stdout })}\n${harmless(toText(value))}`;
   const said = (messages as Item[]).map((message) => section(String(message["role"] as string), message["content"]));
   return (
     toFields({ ...facts, ...(cap !== null && { "longest answer": cap }) }) +
@@ -247,7 +248,7 @@ function diffPage([item = {}]: readonly Item[]): string {
   const head = toFields({ before, "same messages": common, removed, added, "cache holds": item["extends"] });
   const lines = (item["differences"] as Item[]).map(
     ({ path, before: was, after: is }) =>
-      `\n\n${String(path as string)}\n- ${cut(harmless(toText(was ?? null)), terminalWidth())}\n+ ${cut(harmless(toText(is ?? null)), terminalWidth())}`,
+      `\n\n${harmless(String(path as string))}\n- ${cut(harmless(toText(was ?? null)), terminalWidth())}\n+ ${cut(harmless(toText(is ?? null)), terminalWidth())}`,
   );
   return head + lines.join("");
 }
@@ -329,7 +330,7 @@ function toWords({ role, parts }: Item): string {
     const line = harmless(`[${name} ${String(state as string)}] ${JSON.stringify(input ?? null)}`);
     return [dim(cut(line, terminalWidth()))];
   });
-  return [styleText("bold", String(role as string), { stream: process.stdout }), ...words].join("\n");
+  return [styleText("bold", harmless(String(role as string)), { stream: process.stdout }), ...words].join("\n");
 }
 
 const TYPE_WIDTH = 20;

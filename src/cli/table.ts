@@ -52,7 +52,7 @@ function narrow(names: readonly string[], widths: number[]): void {
 export function toFields(fields: Row): string {
   const shown = Object.entries(fields).flatMap(([name, value]) => {
     const cell = toCell(name, value);
-    return cell === "" ? [] : [[toHead(name), cell] as const];
+    return cell === "" ? [] : [[harmless(toHead(name)), cell] as const];
   });
   const width = Math.max(...shown.map(([head]) => head.length));
   return shown.map(([head, cell]) => `${dim(head.padEnd(width))}${GAP}${cell}`).join("\n");
@@ -85,6 +85,12 @@ function toSpan(ms: number): string {
 /** Without what a terminal would take for a command, or show in another order than it is. */
 export function harmless(text: string): string {
   return text.replaceAll(/(?![\n\t\u{200d}])[\p{Cc}\p{Cf}]/gu, "\u{fffd}");
+}
+
+/** JSON that says the same, without what a terminal would take for a command: it escapes only the older half of them by itself. */
+export function harmlessJson(json: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return json.replaceAll(/[\p{Cc}\p{Cf}]/gu, (letter) => letter.split("").map(escaped).join(""));
 }
 
 /** As much of a text as fits. */

@@ -49,3 +49,28 @@ test("a host that names files by a path has nothing written there, neither by an
     expect(readFileSync(victim, "utf8")).toBe("mine");
   }
 });
+
+test("nothing that stands in a request, a message or a tape moves the cursor of a terminal", async () => {
+  const [old, young] = ["\u001b]0;mine\u0007", "\u009b31m"];
+  const evil = `${old}${young}\u202e`;
+  const call = { call: "c2", before: "c1", model: evil, step: 0, proof: "exact", changed: [evil], cap: null };
+  const shown = { ...call, settings: {}, instructions: evil, messages: [{ role: evil, content: evil }] };
+  const answers = {
+    "agents/a/turns/t": { calls: [{ id: "c2", purpose: "turn", step: 0 }] },
+    "agents/a/calls/c2/request": { ...shown, tools: { [evil]: { inputSchema: { [evil]: evil } } } },
+    "agents/a/calls/c1/request": { ...shown, tools: { [evil]: { inputSchema: { [evil]: "" } } } },
+    "agents/a/messages": { messages: [{ id: "m", role: evil, parts: [{ type: "text", text: evil }] }] },
+    "agents/a/tape": Buffer.from(`${JSON.stringify({ tape: 1, agent: evil, session: "main" })}\n`),
+    host: { running: true, ok: true, [evil]: evil },
+  };
+  const commands = [["request", "a", "t"], ["request", "a", "t", "--diff"], ["messages", "a"], ["info"]];
+  for (const args of [...commands, ...commands.map((one) => [...one, "--json"]), ["tape", "a"]]) {
+    const { code, out, err } = await against(answers, args);
+    expect({ code, err }, args.join(" ")).toEqual({ code: 0, err: "" });
+    expect(out).toContain("mine");
+    expect(out, args.join(" ")).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
+    const isJson = args.includes("--json") || args[0] === "tape";
+    // JSON says the same as before.
+    expect(isJson ? JSON.stringify(JSON.parse(out)) : young).toContain(young);
+  }
+});
