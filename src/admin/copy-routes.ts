@@ -71,8 +71,9 @@ export const COPY_ROUTES: readonly AdminRoute[] = [
         throw new PerdureError("bad_input", `\`${name}\` must be a whole number.`);
       };
       const newcomer = { id, from: query.get("from") ?? id, erased: number("erased") };
+      const evenDeleted = query.get("deleted") === "true";
       const entry = { awake: query.get("awake") === "true", due: number("due") };
-      await copiesOf(house).adopt({ ...newcomer, ...entry }, bodyOf(request));
+      await copiesOf(house).adopt({ ...newcomer, evenDeleted, ...entry }, bodyOf(request));
       return { changed: true };
     },
   },

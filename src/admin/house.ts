@@ -93,6 +93,8 @@ export interface Newcomer {
   readonly from: string;
   /** Of its {@link CopyAbout}; what was erased here since is erased from it too. Null: nothing is. */
   readonly erased: number | null;
+  /** It is taken in though all of it was deleted here since: by mistake. What was erased from it by itself stays erased. */
+  readonly evenDeleted: boolean;
   /** Whether it goes on at once, or at the next start, with what it was doing. */
   readonly awake: boolean;
   /** When it wakes otherwise; null: when somebody uses it. */

@@ -35,7 +35,7 @@ export const COPY_COMMANDS: readonly Command[] = [
       const name = typeof rename === "string" ? rename : id;
       checkTop(id);
       checkTop(name);
-      const agent = { id, name, evenErased: call.values["erased"] === true };
+      const agent = { id, name, evenDeleted: call.values["erased"] === true };
       print(call, [await restoreOne(call, from, number, agent)], ([item = {}]) => toFields(item));
     },
   },

@@ -74,7 +74,7 @@ export async function restoreOne(
   call: Call,
   from: string,
   number: number | undefined,
-  agent: { readonly id: string; readonly name: string; readonly evenErased: boolean },
+  agent: { readonly id: string; readonly name: string; readonly evenDeleted: boolean },
 ): Promise<Item> {
   const { folder, head, lines } = await readWhole(from, number, ({ id }) => renamed(id, agent.id, "") !== undefined);
   if (lines.length === 0)
@@ -84,7 +84,8 @@ export async function restoreOne(
     const files = { rows: folder.file(sha256), blobs: blobs.map((name) => [name, folder.file(name)] as const) };
     await send(call, renamed(id, agent.id, agent.name) ?? id, files, {
       from: id,
-      ...(!agent.evenErased && { erased: String(erased) }),
+      erased: String(erased),
+      ...(agent.evenDeleted && { deleted: "true" }),
       // Under another name it is to be looked at, and does nothing that the first one has done or will do.
       ...(agent.id === agent.name && { awake: String(awake), ...(due !== null && { due: String(due) }) }),
     });

@@ -79,6 +79,21 @@ test("what was erased since a backup stays erased in what is restored: an agent,
   expect(await perdure(back)).toMatchObject({ code: 0 });
 });
 
+test("an agent that was deleted by mistake comes back without what somebody had asked to erase from it", async () => {
+  const { dir, host } = await openDesk();
+  const to = join(tempDir(), "backups");
+  expect(await perdure(["backup", "--to", to, "--dir", dir])).toMatchObject({ code: 0 });
+  await host.getAgentByName(Desk, "anna").erase({ subject: "anna" });
+  expect(await perdure(["erase", "Desk/anna", "--yes", "--dir", dir])).toMatchObject({ code: 0 });
+  const back = ["restore", to, "--agent", "Desk/anna", "--dir", dir];
+  expect(await perdure(back)).toMatchObject({ code: 1, err: expect.stringContaining("--erased") });
+  expect(await perdure([...back, "--erased"])).toMatchObject({ code: 0, err: "" });
+  await host.stop();
+  expect(holds(dir, SECRET)).toBe(false);
+  const { messages } = (await askDir(dir, "agents/Desk%2Fanna/messages")) as { messages: { id: string }[] };
+  expect(messages.map(({ id }) => id)).toEqual(expect.arrayContaining(["p", "q"]));
+});
+
 test("one agent of a backup comes back under another name beside the first, with its children and its files, by socket, URL and at rest", async () => {
   const { dir, host } = await openDesk();
   await host.getAgentByName(Desk, "anna").hire("kid");

@@ -23,6 +23,8 @@ const UNSURE_MS = 2_000;
 /** An agent whose life ends in the middle of a long copy is copied anew, at most so often. */
 const MAX_TRIES = 5;
 const NAME = /^[0-9a-f]{64}$/;
+/** As the list of erasures says that all of an agent was deleted. */
+const WHOLE = "agent";
 
 /** What copies ask of a directory that is open. */
 interface CopiesPlace {
@@ -166,22 +168,23 @@ async function copyInPieces(place: CopiesPlace, id: string, tries: number): Prom
 }
 
 function isWhole(erasures: readonly Erasure[]): boolean {
-  return erasures.some(({ scope }) => scope === "agent");
+  return erasures.some(({ scope }) => scope === WHOLE);
 }
 
 async function adopt(place: CopiesPlace, newcomer: Newcomer, rows: ReadableStream<Uint8Array>): Promise<void> {
-  const { id, from, erased, awake, due } = newcomer;
+  const { id, from, erased, evenDeleted, awake, due } = newcomer;
   const { index } = place;
   refuseKnown(place, id);
   const again = erased === null ? [] : index.erasures.of(from, erased);
-  if (isWhole(again))
+  if (isWhole(again) && !evenDeleted)
     throw new PerdureError(
       "conflict",
       `${from} was deleted here after this copy was made, so it is not taken in. Where it was deleted by mistake, say so: --erased.`,
     );
   const draft = await receive(place, rows);
   try {
-    await prepareNewcomer({ id, file: draft.file, blobDir: place.blobDir(id), again: again.map(({ scope }) => scope) });
+    const scopes = again.flatMap(({ scope }) => (scope === WHOLE ? [] : [scope]));
+    await prepareNewcomer({ id, file: draft.file, blobDir: place.blobDir(id), again: scopes });
     // Again: it may have come into being meanwhile. From here on nothing interleaves.
     refuseKnown(place, id);
     const file = fileOf(place, id);

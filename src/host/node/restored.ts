@@ -50,7 +50,7 @@ export function openRestoring(dir: string, hostDb: string): Restoring {
       const bytesOf = async (name: string) => (await fs.openAsBlob(fileOf(name))).stream();
       if (copies.isErased(id, erased)) return false;
       for (const name of blobs) await copies.putBlob(id, name, await bytesOf(name));
-      await copies.adopt({ id, from: id, erased, awake, due }, await bytesOf(sha256));
+      await copies.adopt({ id, from: id, erased, evenDeleted: false, awake, due }, await bytesOf(sha256));
       return true;
     },
     async close(outcome) {
