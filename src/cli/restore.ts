@@ -8,11 +8,11 @@ import { inParallel, Progress } from "./progress.ts";
 
 const AT_ONCE = 8;
 
-/** Says which bytes of a backup are missing or damaged, by reading all of them. */
-export async function findDamage(folder: BackupFolder, { head, lines }: Backup): Promise<Item[]> {
-  const owner = new Map<string, string>([[head.host, "host.db"]]);
+/** Says which bytes of a backup are missing or damaged, by reading all of them. @param list what was erased, of a newer backup */
+export async function findDamage(folder: BackupFolder, { head, lines }: Backup, list = head.host): Promise<Item[]> {
+  const owner = new Map<string, string>([head.host, list].map((name) => [name, "host.db"]));
   for (const { id, sha256, blobs } of lines) for (const name of [sha256, ...blobs]) owner.set(name, id);
-  const names = [...new Set(namesOf({ head, lines }))];
+  const names = [...new Set([...namesOf({ head, lines }), list])];
   const progress = new Progress("files checked", names.length);
   const { digestOfFile } = await import("../host/node/restored.ts");
   const bad: Item[] = [];
@@ -32,12 +32,13 @@ async function readWhole(from: string, number: number | undefined, only: (line: 
   const folder = new BackupFolder(from);
   const backup = folder.read(number);
   const lines = backup.lines.filter(only);
-  const [bad, ...more] = await findDamage(folder, { head: backup.head, lines });
+  const newest = folder.read().head;
+  const [bad, ...more] = await findDamage(folder, { head: backup.head, lines }, newest.host);
   if (bad !== undefined)
     throw new NotHeld(
       `The backup cannot be used: ${String(bad["file"])} is ${String(bad["error"])}${more.length > 0 ? `, and ${more.length} more` : ""}. Nothing was restored.`,
     );
-  return { folder, head: backup.head, lines, newest: folder.read().head };
+  return { folder, head: backup.head, lines, newest };
 }
 
 /** Puts a backup into a directory, which is empty or new. What was erased since stays erased. */
@@ -49,7 +50,6 @@ export async function restoreAll(dir: string, from: string, number: number | und
       `${path.resolve(dir)} is not empty. A backup is restored into an empty directory: name another with --dir, or one agent with --agent.`,
     );
   const { folder, head, lines, newest } = await readWhole(from, number, () => true);
-  if (!folder.has(newest.host)) throw new NotHeld(`${folder.file(newest.host)} is missing.`);
   const { openRestoring } = await import("../host/node/restored.ts");
   const place = openRestoring(dir, folder.file(newest.host));
   let erased = 0;

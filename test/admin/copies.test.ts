@@ -1,4 +1,4 @@
-import { globSync, readFileSync, statSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { Think } from "perdure";
@@ -63,7 +63,20 @@ test("what was erased since a backup stays erased in what is restored: an agent,
   expect([holds(dir, SECRET), holds(join(dir, "host.db"), "Desk/ben")]).toEqual([false, false]);
   expect(await perdure(["backup", "--to", to, "--dir", dir])).toMatchObject({ code: 0 });
 
+  // An older backup is restored by the newest list, which is read first as all else is.
+  const [, newest = ""] = readdirSync(to)
+    .filter((name) => name.endsWith(".jsonl"))
+    .sort();
+  const { host: digest } = JSON.parse(readFileSync(join(to, newest), "utf8").split("\n")[0] ?? "") as { host: string };
+  const list = join(to, "data", digest.slice(0, 2), digest);
+  const bytes = readFileSync(list);
+  writeFileSync(list, bytes.subarray(0, -1));
   const restored = join(tempDir(), "restored");
+  const damaged = await perdure(["restore", to, "--number", "1", "--dir", restored]);
+  expect(damaged).toMatchObject({ code: 1, err: expect.stringContaining("is damaged") });
+  expect(existsSync(restored)).toBe(false);
+  writeFileSync(list, bytes);
+
   const done = await perdure(["restore", to, "--number", "1", "--json", "--dir", restored]);
   expect(done).toMatchObject({ code: 0, err: "" });
   expect(JSON.parse(done.out)).toMatchObject({ backup: 1, agents: 1, erased: 1 });
