@@ -95,6 +95,8 @@ export function readTar(file: string, take: (name: string) => Taken | undefined)
         block.toString("latin1", from, from + length).replace(/[\0 ][\s\S]*$/, "");
       if (parseInt(text(148, 8), 8) !== sumOf(block)) throw bad();
       const size = parseInt(text(124, 12), 8);
+      // Less than nothing would lead back to this entry.
+      if (!(size >= 0)) throw bad();
       at += BLOCK;
       const taken = text(156, 1) === "0" ? take(text(0, 100)) : undefined;
       if (taken !== undefined) {

@@ -164,6 +164,23 @@ test("an agent leaves one host as a file that any program can open, and goes on 
   expect(agentFiles(other).filter((one) => one.includes("/blobs/"))).toHaveLength(2);
 });
 
+test("a tar whose entries lead back to themselves is refused", async () => {
+  const { dir, host } = await openDesk();
+  await host.stop();
+  const file = join(tempDir(), "loop.tar");
+  const header = Buffer.alloc(512);
+  header.write("0/rows.db", 0);
+  header.write("-1000", 124);
+  header.write("0", 156);
+  const sum = header.reduce((so, byte) => so + byte, 8 * " ".charCodeAt(0));
+  header.write(sum.toString(8), 148);
+  writeFileSync(file, Buffer.concat([header, Buffer.alloc(1024)]));
+  expect(await perdure(["import", file, "--dir", dir])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("no tar"),
+  });
+});
+
 test("check names an agent whose rows are damaged, a file that is missing, and files of nobody", async () => {
   const { dir, host } = await openDesk();
   expect(await perdure(["check", "--dir", dir])).toMatchObject({ code: 0, out: "" });
