@@ -3,7 +3,7 @@ import { NANO_DOLLARS } from "../ledger/prices.ts";
 import { isToolPart, toolName, type UIMessage } from "../message/types.ts";
 import type { Sql } from "../port.ts";
 import { listChildren } from "../store/child.ts";
-import { messagesUp } from "../store/message.ts";
+import { messagesUp, placesUp, readMessageAt } from "../store/message.ts";
 import { currentSession, listSessionLines, readOwnerLine } from "../store/session.ts";
 import { openQuestions } from "../store/tool-call.ts";
 import { newestTurns, openTurns } from "../store/turn.ts";
@@ -15,6 +15,9 @@ const SHOWN_SESSIONS = 20;
 const SHOWN_TURNS = 20;
 /** How many sessions are looked through for questions that no row is kept of. */
 const ASKED_SESSIONS = 50;
+
+/** Of what was said so much is read in one go, in characters, but at least one message: nobody else has a turn meanwhile. */
+const SHOWN_CHARS = 2 * 1024 * 1024;
 
 /** A line of the list of agents. Times are milliseconds since the epoch. */
 interface AgentSummary {
@@ -78,22 +81,38 @@ export function describeAgent(rows: Sql, id: string, awake: boolean): object {
   };
 }
 
-/** The last messages of a session, oldest first. Undefined: there is no such session. */
-export function readMessages(rows: Sql, session: string | undefined, limit: number): unknown[] | undefined {
+/** The last messages of a session, oldest first, and whether those before were too large to be read with them. */
+interface LastMessages {
+  readonly messages: readonly unknown[];
+  readonly more: boolean;
+}
+
+/** Reads the last messages of a session. Undefined: there is no such session. */
+export function readMessages(rows: Sql, session: string | undefined, limit: number): LastMessages | undefined {
   const line = readOwnerLine(rows, session ?? currentSession(rows));
-  if (line === undefined) return session === undefined ? [] : undefined;
-  if (line.leaf === null) return [];
-  return messagesUp(rows, line.leaf, limit)
-    .reverse()
-    .map(({ id: message, role, createdAt, body }) => {
-      const said = tryParseJson(body) as Partial<UIMessage> | undefined;
-      return {
-        id: message,
-        role,
-        createdAt,
-        ...(said === undefined ? { unreadable: true } : { parts: said.parts ?? [] }),
-      };
-    });
+  if (line === undefined) return session === undefined ? { messages: [], more: false } : undefined;
+  if (line.leaf === null) return { messages: [], more: false };
+  const found: NonNullable<ReturnType<typeof readMessageAt>>[] = [];
+  let chars = 0;
+  let more = false;
+  for (const { seq } of placesUp(rows, line.leaf, limit)) {
+    const row = readMessageAt(rows, seq);
+    if (row === undefined) continue;
+    chars += row.body.length;
+    more = chars > SHOWN_CHARS && found.length > 0;
+    if (more) break;
+    found.push(row);
+  }
+  const messages = found.reverse().map(({ id: message, role, createdAt, body }) => {
+    const said = tryParseJson(body) as Partial<UIMessage> | undefined;
+    return {
+      id: message,
+      role,
+      createdAt,
+      ...(said === undefined ? { unreadable: true } : { parts: said.parts ?? [] }),
+    };
+  });
+  return { messages, more };
 }
 
 /** Calls of an agent that wait for a person, oldest first: those with a row, then those that only their message tells of. */

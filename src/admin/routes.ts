@@ -56,10 +56,9 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
     answer: ({ house, params, query }) => {
       const session = query.get("session") ?? undefined;
       const limit = countIn(query, "limit", PAGE_MESSAGES);
-      const messages = house.look(known(house, params), (rows) => readMessages(rows, session, limit));
-      if (messages === undefined)
-        throw new PerdureError("not_found", `There is no session ${JSON.stringify(session)}.`);
-      return { messages };
+      const last = house.look(known(house, params), (rows) => readMessages(rows, session, limit));
+      if (last === undefined) throw new PerdureError("not_found", `There is no session ${JSON.stringify(session)}.`);
+      return { messages: last.messages, ...(last.more && { more: true }) };
     },
   },
   {

@@ -64,6 +64,21 @@ test("agents are listed, and one is shown with what was said, while nobody wakes
   expect(host.status()).toMatchObject({ live: 0, kept: 0 });
 });
 
+test("of large messages so many are shown as may be read in one go, the last ones", async () => {
+  const dir = tempDir();
+  const { Desk } = deskOf(() => "Good day.");
+  const host = await openHost({ agents: { Desk }, dir });
+  const parts = [{ type: "text" as const, text: "x".repeat(1_200_000) }];
+  const said = ["a", "b", "c"].map((id) => ({ id, role: "user" as const, parts }));
+  await host.getAgentByName(Desk, "anna").persistMessages(said);
+  const idsOf = async (limit: number) => {
+    const { body } = await bySocket(dir, "GET", `agents/Desk%2Fanna/messages?limit=${limit}`);
+    return [(body["messages"] as { id: string }[]).map(({ id }) => id), body["more"]];
+  };
+  expect(await idsOf(99)).toEqual([["c"], true]);
+  expect(await idsOf(1)).toEqual([["c"], undefined]);
+});
+
 test("a question is answered once, by name, and both tries are in the audit", async () => {
   paid.length = 0;
   const dir = tempDir();

@@ -9,7 +9,7 @@ export const LONG: readonly string[] = [
   "src/context/compactor-random.test.ts",
   "src/session/{search.property,sessions-random}.test.ts",
   "test/actions/crash.test.ts",
-  "test/admin/{backup,cli,copies,request}.test.ts",
+  "test/admin/{backup,cli,copies,hostile-host,request}.test.ts",
   "test/browser/{accessible,answers,branches,context,continuity,conversations,helpers,helpers-reach,keyboard}.test.ts",
   "test/browser/{long-history,messenger,phone,tabs,turns}.test.ts",
   "test/chat-client/{chaos,restart,tool-options}.test.tsx",
