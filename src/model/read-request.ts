@@ -175,9 +175,9 @@ export async function showRequest({ row, frame, places, cap, missing }: FoundReq
     groups.push({ from, to: from + made.length, found, stored: checksOf(parts, []).stored });
     messages.push(...made);
   }
-  const hashes = await Promise.all(messages.map((message) => hashOfMessage(message)));
+  const hashes = messages.map((message) => hashOfMessage(message));
   const isWhole = places !== undefined && missing.length === 0;
-  const digest = isWhole && row.frame !== null ? await digestOf(row.frame, cap, hashes) : undefined;
+  const digest = isWhole && row.frame !== null ? digestOf(row.frame, cap, hashes) : undefined;
   const isExact = digest !== undefined && digest === row.requestDigest && edited.length === 0;
   const remade: string[] = [];
   for (const { from, to, found, stored } of isExact ? [] : groups) {

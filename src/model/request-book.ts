@@ -1,7 +1,7 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { loadAiSdk } from "../base/ai-sdk.ts";
 import { toBase64 } from "../base/bytes.ts";
-import { fingerprint, sha256Base64 } from "../base/hash.ts";
+import { fingerprint, shortFingerprint } from "../base/hash.ts";
 import type { ModelMessages } from "../context/model-messages.ts";
 import { isShownAsStored } from "../context/view.ts";
 import type { UIMessage } from "../message/types.ts";
@@ -28,8 +28,6 @@ import { seqOfMessage } from "../store/message.ts";
 const MAX_OWN_CHARS = 256 * 1024;
 /** Of how many sessions the places of the last call are remembered. */
 const KEPT_LISTS = 16;
-/** How much of a hash names a text. */
-const NAME_CHARS = 22;
 const CHECK_CHARS = 4;
 
 /** Of a request that is about to be made. */
@@ -92,7 +90,7 @@ export class RequestBook {
     const { session, owner, messages } = request;
     const frames: FrameRow[] = [];
     const frame = await this.#frame(request, frames);
-    const hashes = await Promise.all(messages.map((message) => this.#hashOf(message)));
+    const hashes = messages.map((message) => this.#hashOf(message));
     const { base, own } = this.#places(request, hashes, frames, owner);
     const before = this.#lists.get(session);
     const kept = before === undefined ? 0 : commonLength(before.list, base);
@@ -100,7 +98,7 @@ export class RequestBook {
     const chars = frames.reduce((sum, { kind, body }) => (kind === "message" ? sum + body.length : sum), 0);
     const isOpaque = chars > MAX_OWN_CHARS;
     const digests = new Map<number | null, string>();
-    await Promise.all(caps.map(async (cap) => digests.set(cap, await digestOf(frame, cap, hashes))));
+    for (const cap of caps) digests.set(cap, digestOf(frame, cap, hashes));
     const texts = isOpaque ? frames.filter(({ kind }) => kind !== "message") : frames;
     return {
       facts: (cap) => ({
@@ -132,16 +130,16 @@ export class RequestBook {
   }
 
   async #frame({ instructions, tools, settings }: RequestToBook, frames: FrameRow[]): Promise<string> {
-    const add = async (kind: FrameRow["kind"], body: string) => {
-      const hash = await this.#nameOf(body);
+    const add = (kind: FrameRow["kind"], body: string) => {
+      const hash = this.#nameOf(body);
       frames.push({ hash, session: "", kind, body });
       return hash;
     };
-    const parts = await Promise.all([
+    const toolsText = await this.#toolsText(tools);
+    const parts = [
       add("instructions", JSON.stringify(instructions ?? null)),
-      this.#toolsText(tools).then((text) => add("tools", text)),
-      add("settings", JSON.stringify(settings)),
-    ]);
+      ...[add("tools", toolsText), add("settings", JSON.stringify(settings))],
+    ];
     return add("frame", JSON.stringify(parts));
   }
 
@@ -164,19 +162,19 @@ export class RequestBook {
   }
 
   /** Long texts of frames, such as a prompt, mostly come again. */
-  async #nameOf(text: string): Promise<string> {
+  #nameOf(text: string): string {
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
-    const name = (await sha256Base64(text)).slice(0, NAME_CHARS);
+    const name = shortFingerprint(text);
     if (this.#texts.size >= KEPT_LISTS) this.#texts.clear();
     this.#texts.set(text, name);
     return name;
   }
 
-  async #hashOf(message: ModelMessage): Promise<string> {
+  #hashOf(message: ModelMessage): string {
     const known = this.#hashes.get(message);
     if (known !== undefined) return known;
-    const hash = (await sha256Base64(textOf(message))).slice(0, NAME_CHARS);
+    const hash = hashOfMessage(message);
     this.#hashes.set(message, hash);
     return hash;
   }
@@ -233,13 +231,13 @@ export class RequestBook {
 }
 
 /** The digest of a request: of its frame, the bound of its answer, and its messages. */
-export async function digestOf(frame: string, cap: number | null, hashes: readonly string[]): Promise<string> {
-  return sha256Base64(JSON.stringify([frame, cap, ...hashes]));
+export function digestOf(frame: string, cap: number | null, hashes: readonly string[]): string {
+  return shortFingerprint(JSON.stringify([frame, cap, ...hashes]));
 }
 
 /** What names a message of a request by its content. */
-export async function hashOfMessage(message: ModelMessage): Promise<string> {
-  return (await sha256Base64(textOf(message))).slice(0, NAME_CHARS);
+export function hashOfMessage(message: ModelMessage): string {
+  return shortFingerprint(textOf(message));
 }
 
 /** The two fingerprints of a place, as it is stored and as it was sent. */
