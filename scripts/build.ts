@@ -1,6 +1,6 @@
 // Makes `dist`: one file for each subpath of the package, and what they share. Flat, so that the programs that run in
 // threads and processes of their own stand beside whatever file starts them.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { decode, encode } from "@jridgewell/sourcemap-codec";
 import { build, transform } from "esbuild";
@@ -30,6 +30,8 @@ const PROGRAMS = [
 const PAGES = ["client", "react", "collections", "collections-log", "collections-worker", "collections-answer"];
 /** Subpaths that run on Node alone. */
 const ON_NODE: ReadonlySet<string> = new Set(["node", "testing"]);
+/** Pages for those who change the code are where the code is. */
+const FOR_MAINTAINERS: ReadonlySet<string> = new Set(["architecture.md", "glossary.md"]);
 const QUIET = { pluginTimings: false };
 /** Loaded on demand, in folders of what needs Node. The package's `imports` say what stands in their place elsewhere. */
 const NODE_MODULE = /^src\/(?:.+\/)?([^/]+)\/node\/([^/]+)\.ts$/;
@@ -57,6 +59,7 @@ rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 await bundleCode();
 await bundleTypes();
+writePages();
 const failed = [
   ...(await lintPackage()),
   ...(await checkConsumer(root)).map((line) => `without optional peers: ${line}`),
@@ -188,6 +191,19 @@ async function bundleTypes(): Promise<void> {
     await bundle.close();
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The pages that `perdure docs` shows, with tables as narrow as they can be: what makes them wide is for those who edit them. */
+function writePages(): void {
+  mkdirSync(join(dist, "docs"));
+  for (const name of readdirSync(join(root, "docs"))) {
+    if (FOR_MAINTAINERS.has(name)) continue;
+    const lines = readFileSync(join(root, "docs", name), "utf8").split("\n");
+    const narrow = lines.map((line) =>
+      line.startsWith("|") ? line.replaceAll(/ {2,}/g, " ").replaceAll(/-{4,}/g, "---") : line,
+    );
+    writeFileSync(join(dist, "docs", name), narrow.join("\n"));
   }
 }
 

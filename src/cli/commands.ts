@@ -53,7 +53,8 @@ export const COMMANDS: readonly Command[] = [
       const { messages, more } = await one(call, "GET", `${agent(call)}/messages${query(call, ["session", "limit"])}`);
       const said = Array.isArray(messages) ? (messages as Item[]) : [];
       print(call, said, (items) => items.map(toWords).join("\n\n"), "Nothing was said yet.");
-      if (more === true) console.error("What was said before is too large to be shown with it: perdure export has all of it.");
+      if (more === true)
+        console.error("What was said before is too large to be shown with it: perdure export has all of it.");
     },
   },
   {

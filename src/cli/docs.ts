@@ -4,7 +4,12 @@ import { PerdureError } from "../base/error.ts";
 import { packageRoot } from "../host/node/package-root.ts";
 
 const ENDING = ".md";
-const folder = () => path.join(packageRoot(), "docs");
+
+/** Those that the build has put beside the command; in the repository, where they are written. */
+function folder(): string {
+  const built = path.join(import.meta.dirname, "docs");
+  return fs.existsSync(built) ? built : path.join(packageRoot(), "docs");
+}
 
 /** The pages that came with this version, with their titles. */
 export function listPages(): { readonly page: string; readonly title: string }[] {
