@@ -39,6 +39,8 @@ export function deadly(channel: Channel, dir: string, killIn = ""): Channel {
       const isIt = (moment: string) =>
         text.includes(at) && (op === moment || (op === `${moment}-end` && buttons.length === 0));
       dies(isIt("before"));
+      // Whoever looks at what is shown may be done before who pressed is told.
+      if (op === "tells" && text.includes("(stopped)") && !existsSync(mark)) await new Promise(() => {});
       await channel.edit(...args);
       passed("edit");
       dies(isIt("after"));
