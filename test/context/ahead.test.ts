@@ -22,7 +22,7 @@ test("in the background: a turn does not wait for it, and the next one has it", 
     },
   });
   await fill(kit, 3);
-  expect(await kit.compactions()).toMatchObject([{ status: "started", trigger: "background" }]);
+  await expect.poll(() => kit.compactions()).toMatchObject([{ status: "started", trigger: "background" }]);
   expect(shown(kit.turns().at(-1))).toContain("question 1 abc");
   open();
   await expect.poll(() => kit.summaries().every(({ status }) => status === "finished")).toBe(true);

@@ -11,8 +11,8 @@ const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as
 };
 const readme = readFileSync(join(root, "README.md"), "utf8");
 
-test("the package brings its docs, and names no place in the network that it does not have", () => {
-  expect(manifest.files).toContain("docs");
+test("the package brings what was built, its docs among it, and names no place in the network that it does not have", () => {
+  expect(manifest.files).toContain("dist");
   for (const field of ["repository", "homepage", "bugs"]) expect(manifest).not.toHaveProperty(field);
 });
 

@@ -58,6 +58,9 @@ test("the package is small, and has no sources and tests in it", () => {
   expect(packed.unpackedSize).toBeLessThanOrEqual(4 * MEGABYTE);
   const folders = new Set(packed.files.map(({ path }) => path.split("/")[0]));
   // Pages for those who change the code are where the code is.
+  expect(packed.files.map(({ path }) => path)).toEqual(
+    expect.arrayContaining(["dist/docs/agent.md", "dist/docs/security.md"]),
+  );
   expect(packed.files.filter(({ path }) => /(architecture|glossary)\.md$/.test(path))).toEqual([]);
   expect([...folders].sort()).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "dist", "package.json"]);
 });

@@ -33,7 +33,7 @@ export const LONG: readonly string[] = [
   "test/jail/busy-host.test.ts",
   "test/long/{crash,rounds,same-model}.test.ts",
   "test/mcp/conformance-client.test.ts",
-  "test/messenger/{crash*,flat,hard,rules,thousand,unjudged}.test.ts",
+  "test/messenger/{cost,crash*,flat,hard,rules,thousand,unjudged}.test.ts",
   "test/messenger/chat-sdk/{crash*,ways}.test.ts",
   "test/package/package.test.ts",
   "test/sandbox/resources.test.ts",
